@@ -1,0 +1,159 @@
+package resilience
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+)
+
+// A chain is policies compiled for calls that return a T. T is erased here, once,
+// and not once per policy: between the two ends of a chain there are only
+// func(ctx) error.
+type chain[T any] struct {
+	policies []Policy
+	frames   sync.Pool // of *frame[T]
+}
+
+// A frame is what one run of a chain needs: the policies composed into one
+// function that ends in the call, and room for the call's value. Composing costs a
+// closure per policy, so frames are pooled, and the call is put in for each run.
+type frame[T any] struct {
+	runs  runs
+	head  func(context.Context) error // the outermost policy
+	call  Call[T]
+	value T
+}
+
+func newChain[T any](policies []Policy) *chain[T] {
+	c := &chain[T]{policies: policies}
+	c.frames.New = func() any {
+		f := new(frame[T])
+		f.head = compose(c.policies, f.invoke)
+		return f
+	}
+	return c
+}
+
+func (c *chain[T]) run(ctx context.Context, call Call[T]) (T, error) {
+	var zero T
+	f := c.frames.Get().(*frame[T])
+	f.call = call
+	// No defer: after a panic or a Goexit the frame is left to the collector.
+	err := f.head(ctx)
+	value := zero
+	if f.runs.over() {
+		value = f.value
+	} else if err == nil {
+		err = errStillRunning
+	}
+	if f.runs.reusable(err) {
+		f.call, f.value = nil, zero
+		c.frames.Put(f)
+	}
+	if err != nil {
+		return zero, err
+	}
+	return value, nil
+}
+
+func (f *frame[T]) invoke(ctx context.Context) error {
+	f.runs.begin()
+	value, err := f.call(ctx)
+	if err != nil {
+		var zero T
+		value = zero
+	}
+	f.value = value
+	f.runs.end()
+	return err
+}
+
+// joined is a chain as a policy, for calls of any type.
+type joined struct {
+	policies []Policy
+	frames   sync.Pool // of *joinedFrame
+}
+
+type joinedFrame struct {
+	runs runs
+	head func(context.Context) error
+	op   func(context.Context) error
+}
+
+var _ Policy = (*joined)(nil)
+
+func newJoined(policies []Policy) *joined {
+	j := &joined{policies: policies}
+	j.frames.New = func() any {
+		f := new(joinedFrame)
+		f.head = compose(j.policies, f.invoke)
+		return f
+	}
+	return j
+}
+
+// Do implements [Policy].
+func (j *joined) Do(ctx context.Context, op func(context.Context) error) error {
+	f := j.frames.Get().(*joinedFrame)
+	f.op = op
+	err := f.head(ctx)
+	if err == nil && !f.runs.over() {
+		err = errStillRunning
+	}
+	if f.runs.reusable(err) {
+		f.op = nil
+		j.frames.Put(f)
+	}
+	return err
+}
+
+func (f *joinedFrame) invoke(ctx context.Context) error {
+	f.runs.begin()
+	err := f.op(ctx)
+	f.runs.end()
+	return err
+}
+
+// compose nests the policies around op, the first one outermost.
+func compose(policies []Policy, op func(context.Context) error) func(context.Context) error {
+	next := op
+	for i := len(policies) - 1; i >= 0; i-- {
+		p, inner := policies[i], next
+		next = func(ctx context.Context) error { return p.Do(ctx, inner) }
+	}
+	return next
+}
+
+// errStillRunning replaces a success that a policy claimed too early: its value is
+// still being made.
+var errStillRunning = errors.New("resilience: a policy reported success while its operation was still running")
+
+// runs counts the runs of a frame's operation: started in the upper half, not yet
+// ended in the lower.
+//
+// It is what makes pooling safe. A [Policy] runs its operation in sequence and
+// never after it has returned, but one that breaks this rule, a timeout that walks
+// away from a call that ignores its context, say, must hurt nobody except its own
+// caller. So a frame in which anything may still be going on is never used again.
+type runs struct{ n atomic.Uint64 }
+
+func (r *runs) begin() { r.n.Add(1<<32 | 1) }
+func (r *runs) end()   { r.n.Add(^uint64(0)) }
+
+// over reports whether no run is under way. A run that panicked counts as being
+// under way for ever.
+func (r *runs) over() bool { return uint32(r.n.Load()) == 0 }
+
+// reusable reports, at the end of a frame's use with the chain's error, whether
+// the frame may serve another caller, and if so clears the count. A frame whose
+// operation has never begun may be in the hands of a goroutine that is about to
+// begin it, unless the policy says that there was no call.
+func (r *runs) reusable(err error) bool {
+	n := r.n.Load()
+	if uint32(n) != 0 || n == 0 && !errors.Is(err, ErrRejected) {
+		return false
+	}
+	r.n.Store(0)
+	return true
+}
