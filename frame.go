@@ -39,22 +39,24 @@ func (c *chain[T]) run(ctx context.Context, call Call[T]) (T, error) {
 	var zero T
 	f := c.frames.Get().(*frame[T])
 	f.call = call
+	before := f.runs.begun()
 	// No defer: after a panic or a Goexit the frame is left to the collector.
 	err := f.head(ctx)
+	state := f.runs.since(before)
 	value := zero
-	if f.runs.over() {
-		value = f.value
-	} else if err == nil {
-		err = errStillRunning
+	if err == nil {
+		switch state {
+		case over:
+			value = f.value
+		case goingOn:
+			err = errStillRunning
+		}
 	}
-	if f.runs.reusable(err) {
+	if state.reusable(err) {
 		f.call, f.value = nil, zero
 		c.frames.Put(f)
 	}
-	if err != nil {
-		return zero, err
-	}
-	return value, nil
+	return value, err
 }
 
 func (f *frame[T]) invoke(ctx context.Context) error {
@@ -97,11 +99,13 @@ func newJoined(policies []Policy) *joined {
 func (j *joined) Do(ctx context.Context, op func(context.Context) error) error {
 	f := j.frames.Get().(*joinedFrame)
 	f.op = op
+	before := f.runs.begun()
 	err := f.head(ctx)
-	if err == nil && !f.runs.over() {
+	state := f.runs.since(before)
+	if err == nil && state == goingOn {
 		err = errStillRunning
 	}
-	if f.runs.reusable(err) {
+	if state.reusable(err) {
 		f.op = nil
 		j.frames.Put(f)
 	}
@@ -129,31 +133,44 @@ func compose(policies []Policy, op func(context.Context) error) func(context.Con
 // still being made.
 var errStillRunning = errors.New("resilience: a policy reported success while its operation was still running")
 
-// runs counts the runs of a frame's operation: started in the upper half, not yet
-// ended in the lower.
+// runs counts the runs of a frame's operation: begun in the upper half, still going
+// on in the lower.
 //
 // It is what makes pooling safe. A [Policy] runs its operation in sequence and
 // never after it has returned, but one that breaks this rule, a timeout that walks
 // away from a call that ignores its context, say, must hurt nobody except its own
 // caller. So a frame in which anything may still be going on is never used again.
+// The count is not reset between uses, because a store costs as much as an addition:
+// a use compares with what it found.
 type runs struct{ n atomic.Uint64 }
 
-func (r *runs) begin() { r.n.Add(1<<32 | 1) }
-func (r *runs) end()   { r.n.Add(^uint64(0)) }
+func (r *runs) begin()        { r.n.Add(1<<32 | 1) }
+func (r *runs) end()          { r.n.Add(^uint64(0)) }
+func (r *runs) begun() uint32 { return uint32(r.n.Load() >> 32) }
 
-// over reports whether no run is under way. A run that panicked counts as being
-// under way for ever.
-func (r *runs) over() bool { return uint32(r.n.Load()) == 0 }
-
-// reusable reports, at the end of a frame's use with the chain's error, whether
-// the frame may serve another caller, and if so clears the count. A frame whose
-// operation has never begun may be in the hands of a goroutine that is about to
-// begin it, unless the policy says that there was no call.
-func (r *runs) reusable(err error) bool {
-	n := r.n.Load()
-	if uint32(n) != 0 || n == 0 && !errors.Is(err, ErrRejected) {
-		return false
+// since tells what has become of the runs of a use that found the count before.
+func (r *runs) since(before uint32) runState {
+	switch n := r.n.Load(); {
+	case uint32(n) != 0:
+		return goingOn
+	case uint32(n>>32) == before:
+		return notBegun
+	default:
+		return over
 	}
-	r.n.Store(0)
-	return true
+}
+
+type runState int
+
+const (
+	notBegun runState = iota
+	goingOn           // also for ever after a run that panicked
+	over
+)
+
+// reusable reports whether a frame may serve another caller after a use that ended
+// with err. One whose operation has not begun may be in the hands of a goroutine
+// that is about to begin it, unless the policy says that there was no call.
+func (s runState) reusable(err error) bool {
+	return s == over || s == notBegun && errors.Is(err, ErrRejected)
 }
