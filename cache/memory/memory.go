@@ -1,0 +1,207 @@
+package memory
+
+import (
+	"context"
+	"hash/maphash"
+	"math"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/resilience-toolkit/resilience/cache"
+)
+
+// A Cache keeps its state in the memory of the process. Make one with [New]; the
+// zero Cache is not usable. All methods may be called by any number of goroutines
+// at once.
+type Cache struct {
+	start  time.Time // wall and monotonic, read once: everything else is time since then
+	base   int64     // start, in microseconds of the wall clock
+	seed   maphash.Seed
+	values []shard[string]
+	series []shard[series]
+	lastID atomic.Uint64 // the greatest ID of any series that was deleted
+}
+
+var (
+	_ cache.Cache             = (*Cache)(nil)
+	_ cache.Acquirer          = (*Cache)(nil)
+	_ cache.CompareAndSwapper = (*Cache)(nil)
+	_ cache.MultiGetter       = (*Cache)(nil)
+)
+
+// New returns an empty cache.
+func New() *Cache {
+	shards := 16
+	for shards < 4*runtime.GOMAXPROCS(0) {
+		shards *= 2
+	}
+	start := time.Now()
+	return &Cache{
+		start:  start,
+		base:   start.UnixMicro(),
+		seed:   maphash.MakeSeed(),
+		values: make([]shard[string], shards),
+		series: make([]shard[series], shards),
+	}
+}
+
+// Close forgets everything and releases the memory. Every method called afterwards
+// returns [cache.ErrClosed]; closing again does nothing. The error is always nil.
+func (c *Cache) Close() error {
+	closeAll(c.values)
+	closeAll(c.series)
+	return nil
+}
+
+// Len returns how many values and series are held, expired ones that were not yet
+// reclaimed included. It is for tests and for watching.
+func (c *Cache) Len() int {
+	return count(c.values) + count(c.series)
+}
+
+// A shard is a part of the keys, under a lock of its own.
+type shard[V any] struct {
+	mu     sync.Mutex
+	closed bool
+	calls  uint32 // how many writes there were
+	table[V]
+	_ [64]byte // keeps neighbours' locks off one cache line
+}
+
+// The work of reclaiming that one write does. Each makes at most one node, so that
+// looking at two of its own shard catches up; and now and then it looks after another
+// shard, whose keys perhaps nobody writes any more.
+const (
+	ownShare   = 2
+	visitEvery = 8
+	visitShare = ownShare * visitEvery
+)
+
+// enter locks the shard of a key, unless ctx is done or the cache closed.
+func enter[V any](ctx context.Context, sh *shard[V]) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	sh.mu.Lock()
+	if sh.closed {
+		sh.mu.Unlock()
+		return cache.ErrClosed
+	}
+	return nil
+}
+
+// leave ends a write: it reclaims a little and unlocks the shard.
+func leave[V any](c *Cache, sh *shard[V], now int64) {
+	sh.reclaim(now, ownShare)
+	sh.calls++
+	calls := sh.calls
+	sh.mu.Unlock()
+	if calls%visitEvery == 0 {
+		turn := calls / visitEvery
+		visit(c.series, turn, now)
+		visit(c.values, turn, now)
+	}
+}
+
+// visit reclaims in the shard whose turn it is, if nobody else is there.
+func visit[V any](shards []shard[V], turn uint32, now int64) {
+	sh := &shards[turn&uint32(len(shards)-1)]
+	if sh.mu.TryLock() {
+		sh.reclaim(now, visitShare)
+		sh.mu.Unlock()
+	}
+}
+
+func closeAll[V any](shards []shard[V]) {
+	for i := range shards {
+		sh := &shards[i]
+		sh.mu.Lock()
+		sh.closed = true
+		sh.table = table[V]{}
+		sh.mu.Unlock()
+	}
+}
+
+func count[V any](shards []shard[V]) (n int) {
+	for i := range shards {
+		sh := &shards[i]
+		sh.mu.Lock()
+		n += len(sh.nodes)
+		sh.mu.Unlock()
+	}
+	return n
+}
+
+// valueShard returns the shard of a value. Those of one group share it, so that they
+// can be read at one instant.
+func (c *Cache) valueShard(key string) *shard[string] {
+	return &c.values[maphash.String(c.seed, cache.Group(key))&uint64(len(c.values)-1)]
+}
+
+// seriesShard returns the shard of a series.
+func (c *Cache) seriesShard(key string) *shard[series] {
+	return &c.series[maphash.String(c.seed, key)&uint64(len(c.series)-1)]
+}
+
+// now returns the nanoseconds since the cache was made. It is read once per call, under
+// the lock, so that instants in one shard never go back.
+func (c *Cache) now() int64 { return int64(time.Since(c.start)) }
+
+// after returns the deadline of a TTL, with zero for never.
+func after(now int64, ttl time.Duration) int64 {
+	if ttl == 0 || now > math.MaxInt64-int64(ttl) {
+		return never
+	}
+	return now + int64(ttl)
+}
+
+// checkTTL returns an error for a TTL that is below the least.
+func checkTTL(op string, ttl, least time.Duration) error {
+	if ttl >= least {
+		return nil
+	}
+	want := "zero or more"
+	if least > 0 {
+		want = "above zero"
+	}
+	return &cache.ArgumentError{Op: op, Field: "ttl", Value: ttl, Want: want}
+}
+
+// Delete implements [cache.KeyValue].
+func (c *Cache) Delete(ctx context.Context, key string) error {
+	values := c.valueShard(key)
+	if err := enter(ctx, values); err != nil {
+		return err
+	}
+	now := c.now()
+	if n := values.nodes[key]; n != nil {
+		values.remove(n)
+	}
+	leave(c, values, now)
+
+	hits := c.seriesShard(key)
+	hits.mu.Lock()
+	if n := hits.nodes[key]; n != nil {
+		c.drop(hits, n)
+	}
+	leave(c, hits, now)
+	return nil
+}
+
+// drop removes a series before its time. The IDs of the next one of its key begin
+// after its own, so that no slot of it is taken for one of the next.
+func (c *Cache) drop(sh *shard[series], n *node[series]) {
+	for last := c.lastID.Load(); n.v.next > last; last = c.lastID.Load() {
+		if c.lastID.CompareAndSwap(last, n.v.next) {
+			break
+		}
+	}
+	sh.remove(n)
+}
+
+// own returns a copy of a key or value that is to be kept, since the caller's may be
+// a small part of something large.
+func own(s string) string { return strings.Clone(s) }

@@ -1,0 +1,163 @@
+package memory
+
+import "math"
+
+// never is the deadline of what does not expire.
+const never = math.MaxInt64
+
+// A node is one key of a table and what is stored there.
+type node[V any] struct {
+	key      string
+	deadline int64 // expired from then on
+	pos      int   // its place in the table's queue, or unqueued
+	v        V
+}
+
+const unqueued = -1
+
+// A table is a map whose keys expire. Expiry is lazy: get does not see an expired
+// key, and reclaim removes a few of them, the longest expired first. It is not safe
+// for concurrent use, and instants are passed in.
+type table[V any] struct {
+	nodes map[string]*node[V]
+	queue []due[V] // a heap, the earliest first; of every key with a deadline
+	peak  int      // the most keys since nodes was made
+}
+
+// A due says when to look at a node: not after its deadline, and perhaps before,
+// for a deadline is extended without touching the queue.
+type due[V any] struct {
+	at   int64
+	node *node[V]
+}
+
+// get returns the node of key, or nil if there is none or it has expired.
+func (t *table[V]) get(key string, now int64) *node[V] {
+	n := t.nodes[key]
+	if n == nil || n.deadline <= now {
+		return nil
+	}
+	return n
+}
+
+// add makes a node for key, in the place of any that is there.
+func (t *table[V]) add(key string, deadline int64) *node[V] {
+	if n := t.nodes[key]; n != nil {
+		t.remove(n)
+	}
+	if t.nodes == nil {
+		t.nodes = make(map[string]*node[V])
+	}
+	n := &node[V]{key: key, pos: unqueued}
+	t.nodes[key] = n
+	t.peak = max(t.peak, len(t.nodes))
+	t.expire(n, deadline)
+	return n
+}
+
+// expire sets the deadline of a node.
+func (t *table[V]) expire(n *node[V], deadline int64) {
+	n.deadline = deadline
+	switch {
+	case n.pos != unqueued:
+		if deadline < t.queue[n.pos].at {
+			t.queue[n.pos].at = deadline
+			t.up(n.pos)
+		}
+	case deadline != never:
+		n.pos = len(t.queue)
+		t.queue = append(t.queue, due[V]{deadline, n})
+		t.up(n.pos)
+	}
+}
+
+// remove removes a node.
+func (t *table[V]) remove(n *node[V]) {
+	if n.pos != unqueued {
+		t.unqueue(n)
+	}
+	delete(t.nodes, n.key)
+	t.shrink()
+}
+
+// reclaim looks at no more than the given number of nodes that are due, and removes
+// those that have expired.
+func (t *table[V]) reclaim(now int64, most int) {
+	for ; most > 0 && len(t.queue) > 0 && t.queue[0].at <= now; most-- {
+		switch n := t.queue[0].node; {
+		case n.deadline <= now:
+			t.remove(n)
+		case n.deadline == never:
+			t.unqueue(n)
+		default:
+			t.queue[0].at = n.deadline
+			t.down(0)
+		}
+	}
+}
+
+// shrink makes the map anew when it is nearly empty, since a map never gives memory
+// back. The removals that led here pay for it.
+func (t *table[V]) shrink() {
+	const worthwhile = 64
+	if t.peak < worthwhile || len(t.nodes) > t.peak/4 {
+		return
+	}
+	nodes := make(map[string]*node[V], len(t.nodes))
+	for key, n := range t.nodes {
+		nodes[key] = n
+	}
+	t.nodes, t.peak = nodes, len(nodes)
+	t.queue = append(make([]due[V], 0, 2*len(t.queue)), t.queue...)
+}
+
+// unqueue takes a node out of the queue.
+func (t *table[V]) unqueue(n *node[V]) {
+	i, last := n.pos, len(t.queue)-1
+	t.queue[i] = t.queue[last]
+	t.queue[i].node.pos = i
+	t.queue[last] = due[V]{}
+	t.queue = t.queue[:last]
+	n.pos = unqueued
+	if i < last {
+		t.down(i)
+		t.up(i)
+	}
+}
+
+func (t *table[V]) up(i int) {
+	item := t.queue[i]
+	for i > 0 {
+		parent := (i - 1) / 2
+		if t.queue[parent].at <= item.at {
+			break
+		}
+		t.put(i, t.queue[parent])
+		i = parent
+	}
+	t.put(i, item)
+}
+
+func (t *table[V]) down(i int) {
+	item := t.queue[i]
+	for {
+		child := 2*i + 1
+		if child >= len(t.queue) {
+			break
+		}
+		if right := child + 1; right < len(t.queue) && t.queue[right].at < t.queue[child].at {
+			child = right
+		}
+		if item.at <= t.queue[child].at {
+			break
+		}
+		t.put(i, t.queue[child])
+		i = child
+	}
+	t.put(i, item)
+}
+
+func (t *table[V]) put(i int, item due[V]) {
+	t.queue[i] = item
+	item.node.pos = i
+}
