@@ -1,0 +1,13 @@
+module github.com/resilience-toolkit/resilience/property
+
+go 1.26.0
+
+require (
+	github.com/resilience-toolkit/resilience v0.0.0
+	github.com/stretchr/testify v1.12.1
+	pgregory.net/rapid v1.3.0
+)
+
+require go.yaml.in/yaml/v3 v3.0.5 // indirect
+
+replace github.com/resilience-toolkit/resilience => ../
