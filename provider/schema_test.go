@@ -1,0 +1,136 @@
+package provider_test
+
+import (
+	"encoding/json"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/resilience-toolkit/resilience/provider"
+)
+
+type everything struct {
+	Zed     string            `json:"zed" jsonschema:"the last comes first"`
+	When    time.Time         `json:"when"`
+	Until   *time.Time        `json:"until"`
+	Address netip.Addr        `json:"address"`
+	Picture []byte            `json:"picture"`
+	Small   uint8             `json:"small"`
+	Maybe   *int              `json:"maybe"`
+	Left    int               `json:"left,omitempty"`
+	Out     *[]string         `json:"out,omitzero"`
+	Names   map[string]string `json:"names"`
+	Pair    [2]bool           `json:"pair"`
+	Any     any               `json:"any"`
+	hidden  string            //nolint:unused // it must not show
+	Skipped func()            `json:"-"`
+	embedded
+}
+
+type embedded struct {
+	Inner float64 `json:"inner"`
+}
+
+func TestASchemaSaysWhatTheTypeDoes(t *testing.T) {
+	s := schemaOf[everything](t)
+	assert.Equal(t, "everything", s.Name())
+	assert.JSONEq(t, `{
+		"type": "object", "additionalProperties": false,
+		"required": ["zed","when","until","address","picture","small","maybe","names","pair","any","inner"],
+		"properties": {
+			"zed": {"type":"string","description":"the last comes first"},
+			"when": {"type":"string","format":"date-time"},
+			"until": {"type":["null","string"],"format":"date-time"},
+			"address": {"type":"string"},
+			"picture": {"type":"string","description":"in base64"},
+			"small": {"type":"integer","minimum":0,"maximum":255},
+			"maybe": {"type":["null","integer"]},
+			"left": {"type":["integer","null"]},
+			"out": {"type":["array","null"],"items":{"type":"string"}},
+			"names": {"type":"object","additionalProperties":{"type":"string"}},
+			"pair": {"type":"array","items":{"type":"boolean"},"minItems":2,"maxItems":2},
+			"any": true,
+			"inner": {"type":"number"}
+		}}`, string(s.JSON()))
+	text := string(s.JSON())
+	assert.Less(t, strings.Index(text, `"zed"`), strings.Index(text, `"address"`), "properties are in the order of the fields, which is that of the answer")
+}
+
+func TestWhatATypeCanHoldPassesItsSchema(t *testing.T) {
+	s := schemaOf[everything](t)
+	two, out := 2, []string{"x"}
+	for _, v := range []everything{
+		{When: time.Now(), Address: netip.MustParseAddr("::1"), Picture: []byte{1}, Names: map[string]string{}},
+		{Until: &time.Time{}, Maybe: &two, Left: 1, Out: &out, Picture: []byte{}, Names: map[string]string{"a": "b"}, Any: []any{1}},
+	} {
+		raw, err := json.Marshal(v)
+		require.NoError(t, err)
+		assert.NoError(t, s.Validate(raw), "%s", raw)
+	}
+}
+
+func TestAFieldThatMayBeLeftOutMayBeNull(t *testing.T) {
+	s := schemaOf[invoice](t)
+	for _, note := range []string{``, `"note":null,`, `"note":"x",`} {
+		assert.NoError(t, s.Validate(json.RawMessage(`{`+note+`"number":"A","total":1,"lines":[]}`)), note)
+	}
+	assert.Error(t, s.Validate(json.RawMessage(`{"note":1,"number":"A","total":1,"lines":[]}`)))
+}
+
+func TestASchemaIsDerivedOncePerType(t *testing.T) {
+	type fresh struct{ A int }
+	var wg sync.WaitGroup
+	got := make([]*provider.Schema, 16)
+	for i := range got {
+		wg.Go(func() { got[i], _ = provider.SchemaOf[fresh]() })
+	}
+	wg.Wait()
+	for _, s := range got {
+		require.NotNil(t, s)
+		assert.Same(t, got[0], s)
+	}
+	assert.Same(t, got[0], schemaOf[*fresh](t), "a pointer has the schema of what it points to")
+}
+
+func TestANameSuitsEveryHost(t *testing.T) {
+	type pair[A, B any] struct {
+		First  A
+		Second B
+	}
+	assert.Regexp(t, `^[A-Za-z0-9_-]{1,64}$`, schemaOf[pair[invoice, map[string]line]](t).Name())
+	assert.Equal(t, "answer", schemaOf[struct{ A int }](t).Name())
+	assert.Equal(t, "answer", schemaOf[map[string]int](t).Name())
+}
+
+func TestNewSchemaRefusesWhatNoHostTakes(t *testing.T) {
+	object := &jsonschema.Schema{Type: "object"}
+	for want, make := range map[string]func() (*provider.Schema, error){
+		`schema name is "a b"`:     func() (*provider.Schema, error) { return provider.NewSchema("a b", object) },
+		`schema name is ""`:        func() (*provider.Schema, error) { return provider.NewSchema("", object) },
+		`schema "s" is nil`:        func() (*provider.Schema, error) { return provider.NewSchema("s", nil) },
+		`has the root type "array`: func() (*provider.Schema, error) { return provider.NewSchema("s", &jsonschema.Schema{Type: "array"}) },
+		`want "object"`:            func() (*provider.Schema, error) { return provider.NewSchema("s", &jsonschema.Schema{}) },
+		`schema "s": `: func() (*provider.Schema, error) {
+			return provider.NewSchema("s", &jsonschema.Schema{Type: "object", Ref: "#/$defs/none"})
+		},
+	} {
+		s, err := make()
+		assert.Nil(t, s)
+		assert.ErrorContains(t, err, want)
+	}
+}
+
+func TestASchemaKeepsItsOwnCopy(t *testing.T) {
+	given := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{"a": {Type: "string"}}}
+	s, err := provider.NewSchema("s", given)
+	require.NoError(t, err)
+	given.Properties["a"].Type = "number"
+	s.JSONSchema().Properties["a"].Type = "boolean"
+	assert.NoError(t, s.Validate(json.RawMessage(`{"a":"x"}`)))
+}
