@@ -53,7 +53,7 @@ func (c *Cache) GiveBack(ctx context.Context, key string, s cache.Slot) error {
 	now := c.now()
 	if n := sh.get(key, now); n != nil {
 		if i, ok := n.v.find(s.At, s.ID); ok {
-			n.v.remove(i)
+			n.v.remove(i, s.ID)
 			if n.v.n == 0 {
 				c.drop(sh, n)
 			}

@@ -1,54 +1,45 @@
 package memory
 
 // A series is hits in the order of their instants, in a ring that grows by doubling.
-// A hit costs eight bytes while every weight is one and no slot was given back, and
-// 24 from then on until the series is empty again.
+// A hit costs eight bytes, and eight more from the first weight on that is not one
+// until the series is empty again.
 type series struct {
 	ring []int64  // the instants; its length is a power of two
 	head int      // where in the ring the first hit is
 	n    int      // how many hits there are
-	peak int      // the most hits since the ring was last found too large
+	peak int      // the most hits since the ring was last looked at
 	next uint64   // the ID of the next hit
-	more *details // nil while weights are all one and IDs without gaps
+	more *details // nil if there are none
 }
 
-// details is what is known of the hits besides their instants.
+// details are what few series have.
 type details struct {
-	ring   []detail // parallel to the ring of instants
-	before uint64   // the weight of all hits before the first
+	gaps    gaps
+	through []uint64 // a ring parallel to that of instants: the weight of all hits so far; nil while all are one
+	before  uint64   // the weight of all hits before the first; of weights, differences count
 }
 
-type detail struct {
-	id      uint64
-	through uint64 // the weight of all hits so far, this one included; differences count
-}
-
-func (s *series) at(i int) int64  { return s.ring[s.place(i)] }
-func (s *series) last() int64     { return s.at(s.n - 1) }
 func (s *series) place(i int) int { return (s.head + i) & (len(s.ring) - 1) }
-func (s *series) first() uint64   { return s.next - uint64(s.n) } // the first hit's ID while there are no gaps
+func (s *series) at(i int) int64  { return s.ring[s.place(i)] }
+func (s *series) weighted() bool  { return s.more != nil && s.more.through != nil }
 
-// from returns the weight of the hits from the i-th on.
-func (s *series) from(i int) uint64 {
-	switch {
-	case i == s.n:
-		return 0
-	case s.more == nil:
-		return uint64(s.n - i)
-	}
-	return s.more.ring[s.place(s.n-1)].through - s.upTo(i)
-}
-
-// upTo returns the weight of all hits before the i-th.
+// upTo returns the weight of all hits before the i-th of a weighted series.
 func (s *series) upTo(i int) uint64 {
 	if i == 0 {
 		return s.more.before
 	}
-	return s.more.ring[s.place(i-1)].through
+	return s.more.through[s.place(i-1)]
 }
 
-// search returns the index of the first hit at or after the instant. It gallops from
-// the front, where the answer is most often found.
+// from returns the weight of the hits from the i-th on.
+func (s *series) from(i int) uint64 {
+	if !s.weighted() {
+		return uint64(s.n - i)
+	}
+	return s.upTo(s.n) - s.upTo(i)
+}
+
+// search returns the index of the first hit at or after the instant.
 func (s *series) search(instant int64) int {
 	return gallop(0, s.n, func(i int) bool { return s.at(i) < instant })
 }
@@ -60,20 +51,20 @@ func (s *series) slot(now, window, limit, weight int64) int64 {
 	if s.n == 0 {
 		return now
 	}
-	slot := max(now, s.last())
+	slot := max(now, s.at(s.n-1))
 	room := uint64(limit - weight)
-	if s.more == nil {
+	if !s.weighted() {
 		if uint64(s.n) > room {
-			slot = max(slot, s.at(s.n-int(room)-1)+window)
+			slot = max(slot, s.at(s.n-1-int(room))+window)
 		}
 		return slot
 	}
-	// Hits that have left the window by the last one are not in anybody's way, and
-	// without them no sum overflows.
+	// The hits that will have left the window by then are in nobody's way, and without
+	// them no sum overflows.
 	first := s.search(slot - window + 1)
-	blocking := gallop(first, s.n, func(i int) bool { return s.from(i) > room })
-	if blocking > first {
-		slot = max(slot, s.at(blocking-1)+window)
+	free := gallop(first, s.n, func(i int) bool { return s.from(i) > room })
+	if free > first {
+		slot = max(slot, s.at(free-1)+window)
 	}
 	return slot
 }
@@ -84,21 +75,19 @@ func (s *series) push(instant, weight int64) (id uint64) {
 		s.resize(max(1, 2*len(s.ring)))
 	}
 	if weight != 1 {
-		s.detail()
+		s.weigh()
 	}
-	id = s.next
-	if s.more != nil {
-		through := s.upTo(s.n)
-		s.more.ring[s.place(s.n)] = detail{id, through + uint64(weight)}
+	if s.weighted() {
+		s.more.through[s.place(s.n)] = s.upTo(s.n) + uint64(weight)
 	}
 	s.ring[s.place(s.n)] = instant
 	s.n++
-	s.next++
 	s.peak = max(s.peak, s.n)
-	return id
+	s.next++
+	return s.next - 1
 }
 
-// insert adds a hit of weight one in the order of instants.
+// insert adds a hit of weight one where its instant belongs.
 func (s *series) insert(instant int64) {
 	s.push(instant, 1)
 	for i := s.n - 1; i > 0 && s.at(i-1) > instant; i-- {
@@ -115,44 +104,46 @@ func (s *series) discard(before int64) {
 	if gone == s.n {
 		s.clear()
 	} else {
-		if s.more != nil {
+		if s.weighted() {
 			s.more.before = s.upTo(gone)
 		}
 		s.head = s.place(gone)
 		s.n -= gone
+		if s.more != nil {
+			s.more.gaps = s.more.gaps.trim(s.next, s.n)
+		}
 	}
 	s.shrink()
 }
 
 // find returns the index of a hit.
 func (s *series) find(instant int64, id uint64) (i int, ok bool) {
-	if s.more == nil {
-		if id < s.first() || id >= s.next {
-			return 0, false
-		}
-		i = int(id - s.first())
-	} else {
-		i = gallop(0, s.n, func(i int) bool { return s.more.ring[s.place(i)].id < id })
-		if i == s.n || s.more.ring[s.place(i)].id != id {
-			return 0, false
-		}
+	var g gaps
+	if s.more != nil {
+		g = s.more.gaps
 	}
-	return i, s.at(i) == instant
+	i, ok = g.index(id, s.next, s.n)
+	return i, ok && s.at(i) == instant
 }
 
-// remove removes the i-th hit.
-func (s *series) remove(i int) {
+// remove removes the i-th hit, whose ID this is.
+func (s *series) remove(i int, id uint64) {
 	if s.n == 1 {
 		s.clear()
 		return
 	}
-	s.detail()
-	weight := s.upTo(i+1) - s.upTo(i)
-	for ; i < s.n-1; i++ {
-		here, next := s.place(i), s.place(i+1)
-		s.ring[here] = s.ring[next]
-		s.more.ring[here] = s.more.ring[next]
-		s.more.ring[here].through -= weight
+	if s.more == nil {
+		s.more = new(details)
+	}
+	s.more.gaps = s.more.gaps.add(id)
+	if s.weighted() {
+		weight := s.upTo(i+1) - s.upTo(i)
+		for j := i; j < s.n-1; j++ {
+			s.more.through[s.place(j)] = s.upTo(j+2) - weight
+		}
+	}
+	for j := i; j < s.n-1; j++ {
+		s.ring[s.place(j)] = s.at(j + 1)
 	}
 	s.n--
 }
@@ -162,19 +153,22 @@ func (s *series) clear() {
 	s.head, s.n, s.more = 0, 0, nil
 }
 
-// detail makes the details.
-func (s *series) detail() {
-	if s.more != nil {
+// weigh makes a series of weights out of one whose weights are all one.
+func (s *series) weigh() {
+	if s.weighted() {
 		return
 	}
-	s.more = &details{ring: make([]detail, len(s.ring))}
+	if s.more == nil {
+		s.more = new(details)
+	}
+	s.more.through = make([]uint64, len(s.ring))
 	for i := range s.n {
-		s.more.ring[s.place(i)] = detail{s.first() + uint64(i), uint64(i) + 1}
+		s.more.through[s.place(i)] = uint64(i) + 1
 	}
 }
 
-// shrink halves the ring when it has been far too large for a while: ever since the
-// last time that it seemed so.
+// shrink halves the ring if it is far too large, and was already when it was last
+// looked at, and has been in between.
 func (s *series) shrink() {
 	const worthwhile = 16
 	if len(s.ring) < worthwhile || s.n > len(s.ring)/8 {
@@ -189,8 +183,8 @@ func (s *series) shrink() {
 // resize moves the hits to rings of another size.
 func (s *series) resize(size int) {
 	s.ring = unroll(s.ring, s.head, s.n, size)
-	if s.more != nil {
-		s.more.ring = unroll(s.more.ring, s.head, s.n, size)
+	if s.weighted() {
+		s.more.through = unroll(s.more.through, s.head, s.n, size)
 	}
 	s.head = 0
 }
@@ -203,13 +197,13 @@ func unroll[E any](ring []E, head, n, size int) []E {
 	return to
 }
 
-// gallop returns the first index in [lo, hi) for which before is false, or hi. It
-// is false from some index on. The cost grows with the logarithm of the distance
-// from lo.
-func gallop(lo, hi int, before func(int) bool) int {
+// gallop returns the first index in [lo, hi) for which skip is false, or hi; it is
+// false from some index on. The cost grows with the logarithm of the distance from
+// lo, where the answer most often is.
+func gallop(lo, hi int, skip func(int) bool) int {
 	for step := 1; lo < hi; step *= 2 {
 		probe := min(lo+step, hi) - 1
-		if !before(probe) {
+		if !skip(probe) {
 			hi = probe
 			break
 		}
@@ -217,7 +211,7 @@ func gallop(lo, hi int, before func(int) bool) int {
 	}
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)
-		if before(mid) {
+		if skip(mid) {
 			lo = mid + 1
 		} else {
 			hi = mid
