@@ -32,8 +32,8 @@ import (
 //     look at every instant of the window.
 //
 // Steps of the wall clock while the process runs make no difference. Memory is held
-// for keys in use, and, where callers wait, for the hits of one window and
-// the waits.
+// for keys in use and, where callers wait or hits have weights, for the hits of one window
+// and of the waits.
 func AcquirerOf(c HitWindow) Acquirer {
 	if a, ok := c.(Acquirer); ok {
 		return a
@@ -60,8 +60,8 @@ type ledger struct {
 	record
 }
 
-// A record is kept once somebody waits, and then until a window has passed after
-// the last of its hits. It is all there is in the series if its weight is what the
+// A record is kept once somebody waits or a hit has a weight, and then until a window
+// has passed after the last of its hits. It is all there is in the series if its weight is what the
 // store counts.
 type record struct {
 	hits   []hit // in order of their instants
@@ -131,7 +131,7 @@ func (p *plain) Acquire(ctx context.Context, key string, r Request) (Grant, erro
 			return Grant{}, err
 		}
 	}
-	if at > now || len(l.hits) > 0 {
+	if at > now || r.Weight > 1 || len(l.hits) > 0 {
 		l.add(hit{at: at, id: slot.ID, weight: r.Weight}, window)
 	}
 	return Grant{OK: true, Wait: wait, Slot: slot}, nil
