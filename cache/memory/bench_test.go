@@ -3,8 +3,11 @@ package memory_test
 import (
 	"context"
 	"fmt"
+	"math"
+	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,24 +20,37 @@ func hour(limit int64) cache.Request {
 	return cache.Request{Limit: limit, Window: time.Hour, Weight: 1}
 }
 
-// BenchmarkAcquireAdmitted has a window so narrow that there is always room, with
-// each call finding one hit to discard or a few.
+// sliding is a request that is always admitted, at one of so many keys that are asked
+// in turn: each finds some hits in its window, and one or a few to discard.
+func sliding(keys int) cache.Request {
+	window := time.Millisecond + time.Duration(keys)*time.Microsecond
+	return cache.Request{Limit: math.MaxInt64, Window: window, Weight: 1}
+}
+
+func names(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = "tenant/" + strconv.Itoa(i)
+	}
+	return names
+}
+
 func BenchmarkAcquireAdmitted(b *testing.B) {
 	for _, keys := range []int{1, 100, 10_000, 1_000_000} {
 		b.Run(fmt.Sprintf("keys=%d", keys), func(b *testing.B) {
 			c := memory.New()
 			defer c.Close()
-			names := make([]string, keys)
-			for i := range names {
-				names[i] = "tenant/" + strconv.Itoa(i)
+			ctx, names, ask := context.Background(), names(keys), sliding(keys)
+			for range 3 {
+				for _, name := range names {
+					c.Acquire(ctx, name, ask)
+				}
 			}
-			ctx := context.Background()
-			ask := cache.Request{Limit: 1_000, Window: time.Microsecond, Weight: 1}
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
-				if _, err := c.Acquire(ctx, names[i], ask); err != nil {
-					b.Fatal(err)
+				if g, _ := c.Acquire(ctx, names[i], ask); !g.OK {
+					b.Fatal(g)
 				}
 				if i++; i == keys {
 					i = 0
@@ -109,16 +125,16 @@ func BenchmarkAcquireParallel(b *testing.B) {
 		b.Run(fmt.Sprintf("keys=%d", keys), func(b *testing.B) {
 			c := memory.New()
 			defer c.Close()
-			ctx := context.Background()
-			ask := cache.Request{Limit: 1_000, Window: time.Microsecond, Weight: 1}
+			ctx, names, ask := context.Background(), names(keys), sliding(keys)
+			var start atomic.Int64
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
-				names := make([]string, keys)
-				for i := range names {
-					names[i] = "tenant/" + strconv.Itoa(i)
-				}
-				for i := 0; pb.Next(); i = (i + 1) % keys {
+				i := int(start.Add(7919)) % keys
+				for pb.Next() {
 					c.Acquire(ctx, names[i], ask)
+					if i++; i == keys {
+						i = 0
+					}
 				}
 			})
 		})
@@ -146,5 +162,51 @@ func BenchmarkFloor(b *testing.B) {
 		mu.Lock()
 		m["k"] = time.Since(start)
 		mu.Unlock()
+	}
+}
+
+// heap returns the bytes that are in use.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// BenchmarkMemory reports what a key costs, its own bytes included (13 here), and what
+// a further hit at it costs, with rings as full as they happen to be.
+func BenchmarkMemory(b *testing.B) {
+	ctx := context.Background()
+	for b.Loop() {
+		const keys = 200_000
+		names := names(keys)
+
+		c := memory.New()
+		before := heap()
+		for _, name := range names {
+			c.Acquire(ctx, name, hour(1_000))
+		}
+		b.ReportMetric(float64(heap()-before)/keys, "B/series")
+		c.Close()
+
+		before = heap()
+		c = memory.New()
+		for _, name := range names {
+			c.Set(ctx, name, "open", time.Hour)
+		}
+		b.ReportMetric(float64(heap()-before)/keys, "B/value")
+		c.Close()
+
+		for weight := range int64(2) {
+			const hits = 3 << 20
+			c = memory.New()
+			before = heap()
+			for range hits {
+				c.Acquire(ctx, "k", cache.Request{Limit: math.MaxInt64, Window: time.Hour, Weight: 1 + weight})
+			}
+			b.ReportMetric(float64(heap()-before)/hits, "B/hit-of-weight-"+strconv.FormatInt(1+weight, 10))
+			c.Close()
+		}
+		runtime.KeepAlive(names)
 	}
 }
