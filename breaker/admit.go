@@ -1,0 +1,108 @@
+package breaker
+
+import (
+	"context"
+
+	"github.com/resilience-toolkit/resilience"
+	"github.com/resilience-toolkit/resilience/cache"
+)
+
+// A grant is what a call was let through on. The zero grant is that of a call that
+// was let through because the state could not be had, and nothing is reported for it.
+type grant struct {
+	phase *phase
+	probe *probe // nil unless it has a probe's place
+}
+
+// A probe holds a place.
+type probe struct {
+	key    string
+	holder cache.Entry
+}
+
+// admit decides whether a call may pass.
+func (b *Breaker) admit(ctx context.Context) (grant, error) {
+	if ctx.Err() != nil {
+		return grant{}, resilience.ContextError(ctx)
+	}
+	v := b.view.Load()
+	switch {
+	case v.free:
+		return grant{phase: v.phase}, nil
+	case b.closed.Load():
+		return grant{}, b.usable(ctx)
+	case b.owned != nil && v.waiting && !v.outdated:
+		if wait := v.until - b.now(); wait > 0 {
+			return grant{}, &OpenError{Name: b.cfg.Name, State: Open, Wait: wait}
+		}
+	}
+	return b.admitByLook(ctx)
+}
+
+func (b *Breaker) admitByLook(ctx context.Context) (grant, error) {
+	v, err := b.look(ctx)
+	if err == nil {
+		v = b.install(ctx, v)
+	}
+	for err == nil {
+		switch v.status() {
+		case Closed:
+			return grant{phase: v.phase}, nil
+		case Open:
+			return grant{}, b.refusal(v)
+		}
+		var g grant
+		if g, v, err = b.takePlace(ctx, v); err == nil && g.probe != nil {
+			return g, nil
+		} else if err == nil && v.status() == HalfOpen && v.full() {
+			return grant{}, b.refusal(v)
+		}
+	}
+	if ctx.Err() != nil {
+		return grant{}, resilience.ContextError(ctx)
+	}
+	b.tell(ctx, err)
+	return grant{}, nil
+}
+
+func (b *Breaker) refusal(v *view) error {
+	return &OpenError{Name: b.cfg.Name, State: v.status(), Wait: b.wait(v)}
+}
+
+// takePlace takes a place for a probe in the half-open circuit that v shows, if one
+// is free. Without one it returns what has become of the circuit.
+func (b *Breaker) takePlace(ctx context.Context, v *view) (grant, *view, error) {
+	ctx, cancel := b.bounded(ctx)
+	defer cancel()
+	for i, key := range v.places() {
+		if v.taken[i] {
+			continue
+		}
+		p := &probe{key: key, holder: cache.Present(newID())}
+		ok, err := b.swap(ctx, key, cache.Absent(), p.holder, b.cfg.ProbeLease)
+		if err != nil {
+			b.release(ctx, p) // it may have been taken all the same
+			return grant{}, nil, err
+		}
+		if !ok {
+			continue
+		}
+		// A probe that has just ended leaves its place after it has decided the era. So
+		// who has a place, and sees that the era goes on, has it by right.
+		now, err := b.refresh(ctx)
+		if err != nil {
+			b.release(ctx, p)
+			return grant{}, nil, err
+		}
+		if now.same(v.phase) {
+			return grant{phase: v.phase, probe: p}, now, nil
+		}
+		b.release(ctx, p)
+		return grant{}, now, nil
+	}
+	if v.full() {
+		return grant{}, v, nil
+	}
+	now, err := b.refresh(ctx)
+	return grant{}, now, err
+}

@@ -1,0 +1,177 @@
+package breaker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/resilience-toolkit/resilience/cache"
+)
+
+// settle reports the outcome of a call. It never fails: what cannot be written is
+// told to the observer.
+func (b *Breaker) settle(ctx context.Context, g grant, o Outcome) {
+	if g.probe == nil {
+		if v := b.view.Load(); g.phase == nil || o == Neutral || o == Success && v.failures == 0 {
+			return
+		}
+	}
+	b.report(ctx, g, o)
+}
+
+// report does the work of settle. A caller who has gone does not end it.
+func (b *Breaker) report(ctx context.Context, g grant, o Outcome) {
+	if b.closed.Load() {
+		return
+	}
+	sctx, cancel := b.bounded(context.WithoutCancel(ctx))
+	defer cancel()
+	var err error
+	switch {
+	case g.probe == nil && o == Success:
+		err = b.clear(sctx, g.phase)
+	case g.probe == nil:
+		err = b.count(sctx, g.phase)
+	case o == Neutral:
+		b.release(sctx, g.probe)
+	default:
+		err = b.decide(sctx, g, o)
+	}
+	if err != nil {
+		b.forget()
+		b.tell(ctx, err)
+	}
+}
+
+// clear begins a new run, if failures are known that a success of the phase clears.
+func (b *Breaker) clear(ctx context.Context, from *phase) error {
+	v := b.view.Load()
+	for v.continues(from) && v.failures > 0 {
+		ok, err := b.nextRun(ctx, v.phase)
+		if err != nil {
+			return err
+		}
+		if v, err = b.refresh(ctx); err != nil || ok {
+			return err
+		}
+	}
+	return nil
+}
+
+// count counts a failure of the phase, and opens the circuit at the threshold.
+//
+// It is counted in the run that was current last. If that has ended meanwhile, it
+// is counted again in the next one: the count that it missed is dead, and a failure
+// that was reported after a success must not be lost with what the success cleared.
+func (b *Breaker) count(ctx context.Context, from *phase) error {
+	p := b.view.Load().phase
+	for p.continues(from) {
+		counted, opened := true, false
+		n, err := b.kv.Increment(ctx, p.counter(), b.cfg.RecoveryTimeout)
+		switch {
+		case isCorrupt(err):
+			b.tell(ctx, err)
+			counted = false
+			_, err = b.nextRun(ctx, p)
+		case err != nil:
+		case n >= int64(b.cfg.FailureThreshold):
+			opened, err = b.open(ctx, p)
+		case n == 1 && p.raw.Present:
+			// The state must not lapse before its count does.
+			_, err = b.swap(ctx, p.state(), p.raw, p.raw, b.ttl(b.cfg.RecoveryTimeout))
+		}
+		if err != nil {
+			return err
+		}
+		v, err := b.refresh(ctx)
+		if err != nil || opened || counted && v.same(p) {
+			return err
+		}
+		p = v.phase
+	}
+	return nil
+}
+
+// decide closes the circuit or opens it again, for a probe that still has its place.
+// It takes no longer than the lease that it begins with.
+func (b *Breaker) decide(ctx context.Context, g grant, o Outcome) error {
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.ProbeLease)
+	defer cancel()
+	held, err := b.renew(ctx, g.probe)
+	if err != nil || !held {
+		return err
+	}
+	if o == Success {
+		e := entry{era: newID(), run: newID()}
+		_, err = b.swap(ctx, g.phase.state(), g.phase.raw, cache.Present(e.String()), b.ttl(b.cfg.RecoveryTimeout))
+	} else {
+		_, err = b.open(ctx, g.phase)
+	}
+	if err != nil {
+		b.release(ctx, g.probe) // so that another one can find out
+		return err
+	}
+	_, err = b.refresh(ctx)
+	return err
+}
+
+// open opens the circuit for a recovery timeout if its phase is still p. The marker
+// comes first: without one an open circuit is a half-open one.
+func (b *Breaker) open(ctx context.Context, p *phase) (bool, error) {
+	e := entry{open: true, era: newID(), timeout: b.cfg.RecoveryTimeout}
+	if err := b.mark(ctx, e); err != nil {
+		return false, err
+	}
+	return b.swap(ctx, p.state(), p.raw, cache.Present(e.String()), b.ttl(e.timeout))
+}
+
+// mark writes the marker of an entry, if it is of an open circuit.
+func (b *Breaker) mark(ctx context.Context, e entry) error {
+	if !e.open {
+		return nil
+	}
+	return b.kv.Set(ctx, markerKey(b.group, e.era), "1", e.timeout)
+}
+
+// nextRun ends the run of p, and with it what was counted in it.
+func (b *Breaker) nextRun(ctx context.Context, p *phase) (bool, error) {
+	e := entry{era: p.era, run: newID()}
+	return b.swap(ctx, p.state(), p.raw, cache.Present(e.String()), b.ttl(b.cfg.RecoveryTimeout))
+}
+
+// renew gives a probe's place another lease, and reports whether it was still its own.
+func (b *Breaker) renew(ctx context.Context, p *probe) (bool, error) {
+	return b.swap(ctx, p.key, p.holder, p.holder, b.cfg.ProbeLease)
+}
+
+// release gives a probe's place back if it is still its own.
+func (b *Breaker) release(ctx context.Context, p *probe) {
+	ctx, cancel := b.bounded(context.WithoutCancel(ctx))
+	defer cancel()
+	_, err := b.swap(ctx, p.key, p.holder, cache.Absent(), 0)
+	b.forget()
+	if err != nil {
+		b.tell(ctx, err)
+	}
+}
+
+// swap is a compare-and-swap that overwrites what is no value at all: who may change
+// what was there may change what cannot be read.
+func (b *Breaker) swap(ctx context.Context, key string, old, new cache.Entry, ttl time.Duration) (bool, error) {
+	ok, err := cache.CompareAndSwap(ctx, b.kv, key, old, new, ttl)
+	if !isCorrupt(err) {
+		return ok, err
+	}
+	b.tell(ctx, err)
+	if new.Present {
+		err = b.kv.Set(ctx, key, new.Value, ttl)
+	} else {
+		err = b.kv.Delete(ctx, key)
+	}
+	return err == nil, err
+}
+
+func isCorrupt(err error) bool {
+	var c *cache.CorruptError
+	return errors.As(err, &c) || errors.Is(err, cache.ErrNotInteger) || errors.Is(err, cache.ErrOverflow)
+}

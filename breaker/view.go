@@ -1,0 +1,235 @@
+package breaker
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/resilience-toolkit/resilience"
+	"github.com/resilience-toolkit/resilience/cache"
+)
+
+// A view is what one reading of a circuit found. Immutable.
+type view struct {
+	*phase
+	seq      uint64        // views of a greater seq began to be read later
+	at       time.Duration // when it was read; kept for a staleness only
+	outdated bool          // not to be used again, because something was written since
+	free     bool          // closed, and nobody else can write: calls need no further look
+	failures int64         // closed: how many are counted
+	waiting  bool          // open: the timeout has not passed
+	taken    []bool        // open: which places are
+}
+
+// status is the view's state in the words of the outside.
+func (v *view) status() State {
+	switch {
+	case !v.open:
+		return Closed
+	case v.waiting:
+		return Open
+	default:
+		return HalfOpen
+	}
+}
+
+// full reports whether all places for probes are taken.
+func (v *view) full() bool {
+	for _, t := range v.taken {
+		if !t {
+			return false
+		}
+	}
+	return true
+}
+
+// read asks the store. What the circuit was last seen to be says which keys to ask
+// for, so there is a second round trip only if it has become something else since.
+func (b *Breaker) read(ctx context.Context) (*view, error) {
+	p := b.view.Load().phase
+	for {
+		seq := b.seq.Add(1)
+		entries := make([]cache.Entry, len(p.keys))
+		err := cache.GetMany(ctx, b.kv, p.keys, entries)
+		if isCorrupt(err) {
+			err = b.salvage(ctx, p.keys, entries)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if raw := entries[0]; raw != p.raw {
+			p = newPhase(raw, b.group, b.cfg.Probes, b.now())
+			continue
+		}
+		v := &view{phase: p, seq: seq}
+		if b.cfg.Staleness > 0 {
+			v.at = b.now()
+		}
+		if p.open {
+			v.waiting = entries[1].Present
+			v.taken = make([]bool, len(p.places()))
+			for i, e := range entries[2:] {
+				v.taken[i] = e.Present
+			}
+			return v, nil
+		}
+		v.free = b.owned != nil
+		if e := entries[1]; e.Present {
+			if v.failures, err = strconv.ParseInt(e.Value, 10, 64); err != nil || v.failures < 1 {
+				v.failures = 1 // it is in the way of counting, so let a success replace it
+			}
+		}
+		return v, nil
+	}
+}
+
+// salvage reads what can be read, and takes the rest for absent.
+func (b *Breaker) salvage(ctx context.Context, keys []string, entries []cache.Entry) error {
+	for i, key := range keys {
+		value, ok, err := b.kv.Get(ctx, key)
+		if isCorrupt(err) {
+			b.tell(ctx, err)
+		} else if err != nil {
+			return err
+		}
+		if entries[i] = cache.Absent(); ok && err == nil {
+			entries[i] = cache.Present(value)
+		}
+	}
+	return nil
+}
+
+// refresh reads, and makes what it finds the view of all callers unless they have a
+// later one. It never returns what was read before it was called: after a write it
+// shows what was written, or what followed.
+func (b *Breaker) refresh(ctx context.Context) (*view, error) {
+	v, err := b.read(ctx)
+	if err != nil {
+		b.forget()
+		return nil, err
+	}
+	b.install(ctx, v)
+	return v, nil
+}
+
+// install makes v the view of all callers unless they have a later one, and returns
+// the later of both. What is new in it the observers are told.
+func (b *Breaker) install(ctx context.Context, v *view) *view {
+	b.mu.Lock()
+	old := b.view.Load()
+	if v.seq <= old.seq {
+		b.mu.Unlock()
+		return old
+	}
+	b.view.Store(v)
+	if from, to := old.status(), v.status(); from != to && b.cfg.OnStateChange != nil {
+		b.changes.add(ctx, Transition{Name: b.cfg.Name, From: from, To: to})
+	}
+	corrupt := v.err != nil && !v.same(old.phase)
+	b.mu.Unlock()
+
+	b.changes.deliver(&b.mu, b.cfg.OnStateChange)
+	if corrupt {
+		b.tell(ctx, &cache.CorruptError{Op: "get", Key: v.state(), Err: v.err})
+	}
+	return v
+}
+
+// forget has the next call read, whatever the staleness: something was written, or
+// perhaps written, that the view does not show.
+func (b *Breaker) forget() {
+	b.mu.Lock()
+	v := *b.view.Load()
+	v.seq, v.outdated, v.free = b.seq.Add(1), true, false
+	b.view.Store(&v)
+	b.mu.Unlock()
+}
+
+// look returns what the circuit is now, or was within the staleness, and changes
+// nothing. It never returns what was read before something that this process has
+// written.
+func (b *Breaker) look(ctx context.Context) (*view, error) {
+	v := b.view.Load()
+	if v.free || !v.outdated && b.holds(v) {
+		return v, nil
+	}
+	if b.owned != nil {
+		return b.read(ctx)
+	}
+	for {
+		v, err := b.readTogether(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if last := b.view.Load(); last.seq <= v.seq {
+			return v, nil
+		} else if !last.outdated {
+			return last, nil
+		}
+	}
+}
+
+// holds reports whether a view can do instead of a look.
+func (b *Breaker) holds(v *view) bool {
+	if b.owned != nil {
+		return v.waiting && v.until > b.now()
+	}
+	if b.cfg.Staleness == 0 {
+		return false
+	}
+	now := b.now()
+	return now-v.at < b.cfg.Staleness && !(v.waiting && v.until <= now)
+}
+
+// A flight is a reading that several callers wait for.
+//
+// It is not a singleflight.Group of x/sync, which would end with the context of
+// whoever came first, or not at all: a flight goes on as long as anybody waits for
+// it, and no longer.
+type flight struct {
+	done    chan struct{}
+	cancel  context.CancelFunc
+	waiters int
+	view    *view
+	err     error
+}
+
+// readTogether is read, shared with all who ask at the same time.
+func (b *Breaker) readTogether(ctx context.Context) (*view, error) {
+	b.mu.Lock()
+	f := b.flight
+	if f == nil {
+		fctx, cancel := b.bounded(context.WithoutCancel(ctx))
+		f = &flight{done: make(chan struct{}), cancel: cancel}
+		b.flight = f
+		go b.fly(fctx, f)
+	}
+	f.waiters++
+	b.mu.Unlock()
+
+	select {
+	case <-f.done:
+		return f.view, f.err
+	case <-ctx.Done():
+		b.mu.Lock()
+		if f.waiters--; f.waiters == 0 {
+			f.cancel()
+			if b.flight == f {
+				b.flight = nil
+			}
+		}
+		b.mu.Unlock()
+		return nil, resilience.ContextError(ctx)
+	}
+}
+
+func (b *Breaker) fly(ctx context.Context, f *flight) {
+	f.view, f.err = b.read(ctx)
+	b.mu.Lock()
+	if b.flight == f {
+		b.flight = nil
+	}
+	b.mu.Unlock()
+	close(f.done)
+	f.cancel()
+}
