@@ -41,7 +41,7 @@ type Constant time.Duration
 
 // Delay implements [Backoff].
 func (c Constant) Delay(int, time.Duration, float64) time.Duration {
-	return max(0, time.Duration(c))
+	return time.Duration(c)
 }
 
 func (c Constant) check() error {
@@ -80,9 +80,6 @@ func (e Exponential) Delay(attempt int, _ time.Duration, random float64) time.Du
 		factor = 2
 	}
 	d := grow(e.Base, e.Max, factor, attempt)
-	if e.Jitter == 0 {
-		return d
-	}
 	reach := min(scale(d, e.Jitter), d)
 	high := ceiling(e.Max)
 	if d < high-reach {
@@ -166,8 +163,7 @@ type Decorrelated struct {
 
 // Delay implements [Backoff].
 func (d Decorrelated) Delay(_ int, previous time.Duration, random float64) time.Duration {
-	base := max(0, d.Base)
-	return between(base, min(scale(max(base, previous), 3), ceiling(d.Max)), random)
+	return between(d.Base, min(scale(max(d.Base, previous), 3), ceiling(d.Max)), random)
 }
 
 func (d Decorrelated) check() error { return checkRange("Decorrelated", d.Base, d.Max) }
@@ -178,7 +174,7 @@ func grow(base, limit time.Duration, factor float64, attempt int) time.Duration 
 	if base <= 0 {
 		return 0
 	}
-	return min(scale(base, math.Pow(factor, float64(max(0, attempt-1)))), ceiling(limit))
+	return min(scale(base, math.Pow(factor, float64(attempt-1))), ceiling(limit))
 }
 
 // scale returns d times f, or the longest duration if that is less.
@@ -189,14 +185,11 @@ func scale(d time.Duration, f float64) time.Duration {
 	return math.MaxInt64
 }
 
-// between returns the duration that lies random of the way from low to high. It
-// stays between them whatever it is given.
+// between returns the duration that lies random of the way from low to high, and
+// never one beyond them: the rounding of a range above 2^53 ns may come out larger
+// than the range.
 func between(low, high time.Duration, random float64) time.Duration {
-	if low >= high || !(random > 0) {
-		return min(low, high)
-	}
-	// The rounding of a range beyond 2^53 ns may come out above it.
-	return low + min(scale(high-low, random), high-low)
+	return low + max(0, min(scale(high-low, random), high-low))
 }
 
 func ceiling(limit time.Duration) time.Duration {

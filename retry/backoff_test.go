@@ -248,6 +248,9 @@ func FuzzDelaysStayInRange(f *testing.F) {
 				// Of what is never less than Base; rounded in float64.
 				low = time.Duration(float64(base) * (1 - jitter) * (1 - 0x1p-50))
 			}
+			if attempt < 1 {
+				low = 0 // there is no such attempt
+			}
 			d := b.Delay(attempt, time.Duration(previous), random)
 			if d < low-1 || d < 0 || d > high {
 				t.Fatalf("%#v.Delay(%d, %d, %v) is %d, want between %d and %d", b, attempt, previous, random, d, low, high)

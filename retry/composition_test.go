@@ -195,6 +195,28 @@ func TestACallCutShortWhileItWaitsForARefusalKeepsAllThree(t *testing.T) {
 	})
 }
 
+func TestARefusalAfterTheCallerWentAwayMatchesTheFailureTheCauseAndItself(t *testing.T) {
+	cause := errors.New("shutting down")
+	for _, reason := range []error{errors.New("limited"), context.Canceled} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		n := 0
+		err := mustNew(t, retry.Config{Backoff: retry.Constant(0)}).Do(ctx, func(context.Context) error {
+			if n++; n == 1 {
+				return errBusy
+			}
+			cancel(cause)
+			return &refusal{reason: reason}
+		})
+		e := exhausted(t, err)
+		assert.Equal(t, retry.Cancelled, e.Reason)
+		assert.Equal(t, errBusy, e.Last)
+		assert.IsType(t, (*refusal)(nil), e.Refusal)
+		assert.ErrorIs(t, err, context.Canceled)
+		assert.ErrorIs(t, err, cause)
+		assert.NotErrorIs(t, err, resilience.ErrRejected)
+	}
+}
+
 func TestARetryInsideARetryIsNotMultiplied(t *testing.T) {
 	inner, err := retry.New(always, retry.Config{MaxAttempts: 3, Backoff: retry.Constant(0)})
 	require.NoError(t, err)

@@ -19,7 +19,7 @@
 //
 //   - Is the error a refusal ([resilience.ErrRejected])? It goes through without
 //     the predicate being asked, unless [Config.RetryRejected] is set. If an
-//     earlier attempt was a real failure, that is reported, as an
+//     earlier attempt was a real failure, that is reported, in an
 //     [ExhaustedError] that carries the refusal.
 //   - Is there an [ExhaustedError] in it, of another retry inside? That is final
 //     and goes through: three attempts inside three are three, not nine.
@@ -251,13 +251,8 @@ func (p *Policy) next(ctx context.Context, c *call, err error) (time.Duration, e
 	accepted := !final && (!refused || p.retryRejected) && p.retryable(err)
 	// An echo only says that the caller went away, where an earlier attempt had
 	// something to say. The predicate may take its time, so this comes after it.
-	echo := !final && !refused && c.last != nil && isContextError(ctx, err)
-	switch {
-	case accepted, echo:
-	case refused && c.last != nil:
-		c.refusal = err
-		return 0, c.exhausted(Rejected, nil)
-	default:
+	echo := !final && c.last != nil && isContextError(ctx, err)
+	if !accepted && !echo && (!refused || c.last == nil) {
 		return 0, err
 	}
 
@@ -268,10 +263,12 @@ func (p *Policy) next(ctx context.Context, c *call, err error) (time.Duration, e
 	case !echo:
 		c.last = err
 	}
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return 0, c.cut(ctx)
-	}
-	if c.attempts >= p.attempts {
+	case !accepted:
+		return 0, c.exhausted(Rejected, nil)
+	case c.attempts >= p.attempts:
 		return 0, c.exhausted(AttemptsUsed, nil)
 	}
 	return p.delay(ctx, c, err)

@@ -154,6 +154,25 @@ func TestAFailureThatComesAfterTheCancellationIsStillTheLast(t *testing.T) {
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
+func TestACancellationDuringTheLastAttemptIsReportedAsOne(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	n := 0
+	p := mustNew(t, retry.Config{
+		MaxAttempts: 2,
+		Backoff:     retry.Constant(0),
+		OnRetry:     func(_ context.Context, e retry.Event) { assert.Equal(t, 1, e.Attempt) },
+	})
+	err := p.Do(ctx, func(context.Context) error {
+		if n++; n == 2 {
+			cancel()
+		}
+		return &hintError{errBusy, time.Duration(n-1) * time.Hour}
+	})
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.ErrorIs(t, err, errBusy)
+	assert.Equal(t, retry.Cancelled, exhausted(t, err).Reason)
+}
+
 func TestACancelledFirstAttemptComesBackAsThePredicateHasIt(t *testing.T) {
 	do := func(predicate func(error) bool) error {
 		ctx, cancel := context.WithCancel(t.Context())
