@@ -1,0 +1,65 @@
+package httptransport
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"github.com/resilience-toolkit/resilience"
+)
+
+// A refusal is an attempt that could not be made, for a reason on this side.
+type refusal struct {
+	reason string
+	err    error // nil for none
+}
+
+func (e *refusal) Error() string {
+	if e.err == nil {
+		return "httptransport: " + e.reason
+	}
+	return "httptransport: " + e.reason + ": " + e.err.Error()
+}
+
+func (e *refusal) Is(target error) bool { return target == resilience.ErrRejected }
+func (e *refusal) Unwrap() error        { return e.err }
+
+// A timeoutError is an error that somewhere inside is a timeout, to those who do
+// not look inside.
+type timeoutError struct{ err error }
+
+func (e *timeoutError) Error() string   { return e.err.Error() }
+func (e *timeoutError) Unwrap() error   { return e.err }
+func (e *timeoutError) Timeout() bool   { return true }
+func (e *timeoutError) Temporary() bool { return true }
+
+// asTimeout returns the error of RoundTrip so that [net/url.Error.Timeout], which
+// http.Client's callers ask and which looks at the outermost error only, finds a
+// timeout: the caller's deadline or, while the caller is still there, the last
+// attempt's.
+func asTimeout(ctx context.Context, err error) error {
+	if _, ok := err.(interface{ Timeout() bool }); ok {
+		return err
+	}
+	timeout := ctx.Err() == context.DeadlineExceeded
+	if ctx.Err() == nil {
+		inner, ok := errors.AsType[net.Error](err)
+		timeout = ok && inner.Timeout()
+	}
+	if !timeout {
+		return err
+	}
+	return &timeoutError{err}
+}
+
+// errBodyLimit ends a body that was not read within its attempt's time limit.
+var errBodyLimit error = &bodyLimitError{}
+
+type bodyLimitError struct{}
+
+func (*bodyLimitError) Error() string {
+	return "httptransport: the attempt's time limit ran out before the body had been read"
+}
+func (*bodyLimitError) Is(target error) bool { return target == context.DeadlineExceeded }
+func (*bodyLimitError) Timeout() bool        { return true }
+func (*bodyLimitError) Temporary() bool      { return true }

@@ -1,0 +1,172 @@
+package httptransport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/resilience-toolkit/resilience/retry"
+)
+
+// An exchange is one call of RoundTrip: a request, and the attempts at it.
+//
+// The reply of a failed attempt is kept open, since it may turn out to be the last
+// one, and is discarded when the next attempt begins or the call ends without it.
+type exchange struct {
+	transport *Transport
+	request   *http.Request         // the caller's
+	only      *retry.ExhaustedError // of a request that may not be sent again
+
+	// A policy runs attempts one after the other, and none after it has returned.
+	// One that breaks this rule must not leak a response; hence the lock.
+	mu       sync.Mutex
+	attempts int
+	reply    reply
+	over     bool
+}
+
+// attempt sends the request once. It is the operation that the policies run.
+func (x *exchange) attempt(ctx context.Context) error {
+	n, err := x.begin()
+	if err != nil {
+		return err
+	}
+	body, err := x.body(n)
+	if err != nil {
+		return err
+	}
+	previous := x.swap(reply{})
+	previous.discard()
+	r, err := x.send(newAttemptContext(x.request.Context(), ctx), body)
+	if err != nil {
+		return x.fail(err)
+	}
+	surplus := x.swap(r)
+	surplus.discard()
+	if r.failure != nil {
+		return x.fail(r.failure)
+	}
+	return nil
+}
+
+// begin counts an attempt.
+func (x *exchange) begin() (n int, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.over {
+		return 0, &refusal{reason: "the policy that runs this attempt has already returned"}
+	}
+	x.attempts++
+	return x.attempts, nil
+}
+
+// body returns the request's body for the n-th attempt.
+func (x *exchange) body(n int) (io.ReadCloser, error) {
+	switch req := x.request; {
+	case n == 1:
+		return req.Body, nil
+	case !x.repeatable(): // not asked by a retry of package retry: see fail
+		return nil, &refusal{reason: "the request may not be sent again", err: x.only}
+	case !hasBody(req):
+		return req.Body, nil
+	default:
+		body, err := req.GetBody()
+		if err != nil {
+			return nil, &refusal{reason: "no body for another attempt", err: err}
+		}
+		return body, nil
+	}
+}
+
+// send sends the request with the body. After an error, or a panic, nothing is left
+// open.
+func (x *exchange) send(ctx *attemptContext, body io.ReadCloser) (r reply, err error) {
+	r.context = ctx
+	complete := false
+	defer func() {
+		if !complete {
+			r.discard()
+		}
+	}()
+	req := x.request.Clone(ctx) // its own headers, whatever the base does with them
+	req.Body = body
+	if r.response, err = x.transport.base.RoundTrip(req); err != nil {
+		return r, err
+	}
+	if r.response == nil {
+		return r, fmt.Errorf("httptransport: %T returned neither a response nor an error", x.transport.base)
+	}
+	if err = ctx.headersReceived(x.transport.limitBody && !isUpgrade(r.response)); err != nil {
+		return r, err
+	}
+	if r.response.Request == req {
+		r.response.Request = x.request
+	}
+	r.response.Body = own(r.response.Body, ctx.release)
+	if x.transport.failed(r.response) {
+		r.failure = newStatusError(r.response)
+	}
+	complete = true
+	return r, nil
+}
+
+// fail returns the error of an attempt to the policies. That of a request which may
+// not be sent again says so in the words of a retry that has made its only attempt,
+// which is final to every retry around it.
+func (x *exchange) fail(err error) error {
+	if x.repeatable() {
+		return err
+	}
+	x.only = &retry.ExhaustedError{Attempts: 1, Reason: retry.AttemptsUsed, Last: err}
+	return x.only
+}
+
+func (x *exchange) repeatable() bool {
+	return bodyRepeatable(x.request) && x.transport.repeatable(x.request)
+}
+
+// swap puts a reply in the place of the one that is held, and returns what is to be
+// discarded: the other one, or, if the exchange is over, the one given.
+func (x *exchange) swap(r reply) reply {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.over {
+		return r
+	}
+	r, x.reply = x.reply, r
+	return r
+}
+
+// end ends the exchange and returns the reply that was held. It also closes a
+// request's body that was handed to nobody.
+func (x *exchange) end() reply {
+	x.mu.Lock()
+	r, unsent := x.reply, x.attempts == 0 && !x.over
+	x.reply, x.over = reply{}, true
+	x.mu.Unlock()
+	if unsent && x.request.Body != nil {
+		_ = x.request.Body.Close()
+	}
+	return r
+}
+
+// result returns what RoundTrip does, given the error of the policies.
+func (x *exchange) result(err error) (*http.Response, error) {
+	r := x.end()
+	if r.answers(err) && (err == nil || x.request.Context().Err() == nil) {
+		return r.response, nil
+	}
+	r.discard()
+	switch {
+	case err == nil:
+		err = errNoResponse
+	case x.only != nil && err == error(x.only):
+		err = x.only.Last
+	}
+	return nil, asTimeout(x.request.Context(), err)
+}
+
+var errNoResponse = errors.New("httptransport: a policy reported success without a response")
