@@ -305,6 +305,7 @@ var acquirerRules = []rule[*trial]{
 		check: func(t *trial) {
 			r := one(2, wide, long)
 			first := t.granted(t.key("a"), r)
+			t.advance(time.Millisecond)
 			second := t.granted(t.key("a"), r)
 			third := t.granted(t.key("a"), r)  // a window after the first
 			fourth := t.granted(t.key("a"), r) // a window after the second

@@ -227,9 +227,10 @@ var compareAndSwapperRules = []rule[*trial]{
 			t.set(t.key("n"), "0", long)
 			t.together(callers, func(i int) {
 				for range each {
-					if i%2 == 0 {
+					if i > 0 {
 						_, err := t.kv.Increment(t.ctx, t.key("n"), long)
 						must(err, "Increment by one of %d goroutines", callers)
+						time.Sleep(time.Microsecond) // let the one who swaps in
 						continue
 					}
 					for swapped := false; !swapped; {
