@@ -37,7 +37,6 @@ type slot struct {
 }
 
 type waiter struct {
-	ticket     cache.Slot // the slot that it came with, for its place in the line
 	prev, next *waiter
 	wake       chan struct{} // holds a token when there is something to look at
 	verdict    verdict
@@ -69,9 +68,8 @@ func (q *queue) join(id lineID, s cache.Slot, due time.Time) *waiter {
 		ln = &line{}
 		q.lines[id] = ln
 	}
-	w := &waiter{ticket: s, wake: make(chan struct{}, 1)}
-	ln.put(slot{s, due})
-	ln.enqueue(w)
+	w := &waiter{wake: make(chan struct{}, 1)}
+	ln.enqueue(w, ln.put(slot{s, due}))
 	return w
 }
 
@@ -143,9 +141,10 @@ func (q *queue) settle(id lineID, ln *line, before *waiter) {
 	}
 }
 
-// put inserts a slot in its place, which is nearly always the last. An answer that
-// took long makes its slot seem late; but no slot is later than the one behind it.
-func (ln *line) put(s slot) {
+// put inserts a slot in its place, which is nearly always the last, and returns how
+// many are behind it. An answer that took long makes its slot seem late; but no slot is
+// later than the one behind it.
+func (ln *line) put(s slot) (behind int) {
 	i := len(ln.slots)
 	for i > 0 && ln.slots[i-1].Compare(s.Slot) > 0 {
 		i--
@@ -153,6 +152,7 @@ func (ln *line) put(s slot) {
 	if i < len(ln.slots) && ln.slots[i].due.Before(s.due) {
 		s.due = ln.slots[i].due
 	}
+	behind = len(ln.slots) - i
 	ln.slots = slices.Insert(ln.slots, i, s)
 	for ; i > 0 && ln.slots[i-1].due.After(s.due); i-- {
 		ln.slots[i-1].due = s.due
@@ -160,6 +160,7 @@ func (ln *line) put(s slot) {
 	if i == 0 && ln.head != nil {
 		ln.head.rouse() // its slot is another, or due earlier
 	}
+	return behind
 }
 
 // shift takes out the first slot.
@@ -177,10 +178,11 @@ func (ln *line) pop() cache.Slot {
 	return s
 }
 
-// enqueue inserts a waiter in its place, which is nearly always the last.
-func (ln *line) enqueue(w *waiter) {
+// enqueue inserts a waiter with so many behind it. Its place is that of its slot, and
+// not to be told from the slots that others have come with: those have moved up.
+func (ln *line) enqueue(w *waiter, behind int) {
 	w.prev = ln.tail
-	for w.prev != nil && w.prev.ticket.Compare(w.ticket) > 0 {
+	for range behind {
 		w.prev = w.prev.prev
 	}
 	if w.prev == nil {
