@@ -1,0 +1,199 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openai/openai-go/v3"
+
+	"github.com/resilience-toolkit/resilience/provider"
+)
+
+// hostError judges a response whose status is no success. The body is the part that
+// was read of it, without credentials.
+func hostError(req *http.Request, res *http.Response, body []byte) error {
+	w := parseError(body)
+	if w.message == "" && len(w.object) == 0 {
+		w.message = strings.Join(strings.Fields(string(body)), " ") // a page, or a line of text
+	}
+	return judge(provider.StatusError(res.StatusCode), w, req, res, body)
+}
+
+// errorInside judges a response whose status is a success, and returns nil if there is
+// no error object in the place of the choices, or of the first choice's message.
+func errorInside(req *http.Request, res *http.Response, body []byte) error {
+	var envelope struct {
+		Error   json.RawMessage
+		Choices []*struct{ Error json.RawMessage }
+	}
+	if json.Unmarshal(body, &envelope) != nil {
+		return nil
+	}
+	inner := envelope.Error
+	if len(envelope.Choices) > 0 {
+		if inner = nil; envelope.Choices[0] != nil {
+			inner = envelope.Choices[0].Error
+		}
+	}
+	if len(inner) == 0 || string(inner) == "null" {
+		return nil
+	}
+	w := parseError(append(append([]byte(`{"error":`), inner...), '}'))
+	e := provider.StatusError(w.status)
+	if w.status == 0 {
+		e.Kind, e.Transient = provider.Unavailable, true // it accepted the request and then failed
+	}
+	e.Status = res.StatusCode
+	return judge(e, w, req, res, body)
+}
+
+// wireError is what an error object says, whichever way the host spells it.
+type wireError struct {
+	object  json.RawMessage
+	codes   []string // code and type, in lower case; and the code inside, if there is one
+	message string
+	status  int // the status that a numeric code stands for
+	flagged bool
+}
+
+// parseError finds the error object in {"error": {...}}, in a list of one of those, in
+// {"error": "text"}, in {"detail": "text"}, or in the object itself.
+func parseError(body []byte) wireError {
+	var list []json.RawMessage
+	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
+		body = list[0]
+	}
+	var outer struct {
+		Error  json.RawMessage
+		Detail json.RawMessage
+	}
+	if json.Unmarshal(body, &outer) != nil {
+		return wireError{}
+	}
+	w := wireError{object: body}
+	switch {
+	case len(outer.Error) > 0 && outer.Error[0] == '{':
+		w.object = outer.Error
+	case len(outer.Error) > 0:
+		w.message = text(outer.Error)
+	case len(outer.Detail) > 0:
+		w.message = text(outer.Detail)
+	}
+	var e struct {
+		Code, Type, Message, Status json.RawMessage
+		InnerError                  struct{ Code json.RawMessage }
+		Metadata                    struct {
+			FlaggedInput json.RawMessage `json:"flagged_input"`
+		}
+	}
+	_ = json.Unmarshal(w.object, &e) // a part of another type is left out, the rest is there
+	_ = json.Unmarshal(e.Code, &w.status)
+	if w.status < 400 || w.status > 599 {
+		w.status = 0
+	}
+	for _, raw := range []json.RawMessage{e.Code, e.Type, e.InnerError.Code, e.Status} {
+		if s := text(raw); s != "" {
+			w.codes = append(w.codes, strings.ToLower(s))
+		}
+	}
+	if w.message == "" {
+		w.message = text(e.Message)
+	}
+	w.flagged = len(e.Metadata.FlaggedInput) > 0
+	return w
+}
+
+// text returns a JSON string as it is and everything else but null as its JSON.
+func text(raw json.RawMessage) string {
+	var s string
+	if len(raw) == 0 || string(raw) == "null" {
+		return ""
+	}
+	if json.Unmarshal(raw, &s) != nil {
+		return string(raw)
+	}
+	return s
+}
+
+func (w wireError) is(codes ...string) bool {
+	return slices.ContainsFunc(codes, func(c string) bool { return slices.Contains(w.codes, c) })
+}
+
+// Hosts that have no code for it say it in these words.
+var tooLong = regexp.MustCompile(`(?i)context (length|window|size)|maximum model length|exceeds? the available context`)
+
+// judge refines what the status says by what this vendor's codes mean, most telling
+// first.
+func judge(e *provider.HostError, w wireError, req *http.Request, res *http.Response, body []byte) error {
+	vendor := vendorError(w.object, req, res, body)
+	if w.is("content_filter", "content_policy_violation", "responsibleaipolicyviolation", "invalid_prompt") || w.flagged {
+		return &provider.RefusedCompletionError{
+			Completion: provider.Completion{Finish: provider.FinishFiltered, Refusal: w.message},
+			Err:        vendor,
+		}
+	}
+	e.Err = vendor
+	e.Message = provider.Snippet(w.message)
+	if len(w.codes) > 0 {
+		e.Code = w.codes[0]
+	}
+	vague := e.Kind == provider.InvalidRequest || e.Kind == provider.Unavailable
+	switch {
+	case w.is("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance", "insufficient_user_quota"):
+		e.Kind, e.Transient = provider.QuotaExhausted, false
+	case w.is("context_length_exceeded", "exceed_context_size_error", "string_above_max_length", "request_too_large"),
+		e.Kind == provider.RateLimited && strings.HasPrefix(w.message, "Request too large"), // above a whole minute's allowance
+		vague && tooLong.MatchString(w.message):
+		e.Kind, e.Transient = provider.TooLong, false
+	case w.is("invalid_api_key", "authentication_error"):
+		e.Kind, e.Transient = provider.Unauthenticated, false
+	case w.is("model_not_found"):
+		e.Kind, e.Transient = provider.NotFound, false
+	case vague && w.is("rate_limit_exceeded", "rate_limit_error", "resource_exhausted"):
+		e.Kind, e.Transient = provider.RateLimited, true
+	case vague && w.is("overloaded_error", "engine_overloaded"):
+		e.Kind, e.Transient = provider.Overloaded, true
+	case vague && w.is("invalid_request_error") && res.StatusCode < 300:
+		e.Kind, e.Transient = provider.InvalidRequest, false
+	}
+	switch res.Header.Get("X-Should-Retry") {
+	case "false":
+		e.Transient = false
+	case "true":
+		e.Transient = e.Kind != provider.QuotaExhausted && e.Kind != provider.TooLong
+	}
+	if e.Transient {
+		e.Hint = retryAfter(res.Header, time.Now())
+	}
+	return e
+}
+
+// vendorError returns what the SDK would have: its own error type, filled in as far as
+// the body allows, whose request no longer holds a header with a credential.
+func vendorError(object json.RawMessage, req *http.Request, res *http.Response, body []byte) *openai.Error {
+	v := &openai.Error{}
+	if len(object) > 0 && object[0] == '{' {
+		_ = v.UnmarshalJSON(object) // what does not fit stays in the body
+	}
+	clean := req.Clone(req.Context())
+	clean.Body = nil
+	for name := range clean.Header {
+		if !slices.Contains(harmless, name) {
+			clean.Header.Del(name)
+		}
+	}
+	answer := *res
+	answer.Request = clean
+	answer.Body = io.NopCloser(bytes.NewReader(body))
+	v.StatusCode, v.Request, v.Response = res.StatusCode, clean, &answer
+	return v
+}
+
+// harmless are the request headers that are known to hold no credential.
+var harmless = []string{"Accept", "Content-Type", "User-Agent"}
