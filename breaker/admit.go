@@ -89,7 +89,7 @@ func (b *Breaker) takePlace(ctx context.Context, v *view) (grant, *view, error) 
 		}
 		// A probe that has just ended leaves its place after it has decided the era. So
 		// who has a place, and sees that the era goes on, has it by right.
-		now, err := b.refresh(ctx)
+		now, err := b.refresh(ctx, v.phase)
 		if err != nil {
 			b.release(ctx, p)
 			return grant{}, nil, err
@@ -103,6 +103,6 @@ func (b *Breaker) takePlace(ctx context.Context, v *view) (grant, *view, error) 
 	if v.full() {
 		return grant{}, v, nil
 	}
-	now, err := b.refresh(ctx)
+	now, err := b.refresh(ctx, v.phase)
 	return grant{}, now, err
 }

@@ -52,10 +52,10 @@
 // that is written expires: the state, a day after it could still matter, so that a
 // circuit nobody has used for a day is closed.
 //
-// A cache without [cache.CompareAndSwapper] and [cache.MultiGetter] serves too, and
-// one process needs no more. Several that use it at the same instant may then let
-// through a probe more, or take a transition twice, or count a failure in a run that
-// has just ended; the next failure or success puts it right.
+// A cache without [cache.CompareAndSwapper] and [cache.MultiGetter] serves too, with a
+// round trip for each value, and is enough for one breaker. Several that use it at
+// the same instant may then let through a probe too many, or overwrite each other's
+// transition: the last one's stays, and the next outcome that matters puts it right.
 //
 // # Errors
 //
@@ -167,6 +167,7 @@ type Breaker struct {
 	owned *memory.Cache // the cache that was made here, if it was
 	group string        // the group of the circuit's keys
 	epoch time.Time     // when the clock of until and at began
+	turn  chan struct{} // whose turn it is to swap, over a cache that cannot
 
 	view   atomic.Pointer[view]
 	seq    atomic.Uint64
@@ -208,8 +209,11 @@ func New(cfg Config) (*Breaker, error) {
 		b.kv = b.owned
 		b.cfg.Staleness = 0
 	}
+	if _, ok := b.kv.(cache.CompareAndSwapper); !ok {
+		b.turn = make(chan struct{}, 1)
+	}
 	b.view.Store(&view{
-		phase:    newPhase(cache.Absent(), b.group, cfg.Probes, 0),
+		phase:    b.newPhase(cache.Absent()),
 		outdated: b.owned == nil,
 		free:     b.owned != nil,
 	})
@@ -331,7 +335,8 @@ func (b *Breaker) overwrite(ctx context.Context, e entry, d time.Duration) error
 	if err := b.mark(ctx, e); err != nil {
 		return err
 	}
-	if err := b.kv.Set(ctx, old.state(), e.String(), b.ttl(d)); err != nil {
+	raw := cache.Present(e.String())
+	if err := b.kv.Set(ctx, old.state(), raw.Value, b.ttl(d)); err != nil {
 		return err
 	}
 	if old.open { // its marker may be there for long, and is nothing to anybody now
@@ -339,7 +344,7 @@ func (b *Breaker) overwrite(ctx context.Context, e entry, d time.Duration) error
 			return err
 		}
 	}
-	_, err := b.refresh(ctx)
+	_, err := b.refresh(ctx, b.newPhase(raw))
 	return err
 }
 

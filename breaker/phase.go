@@ -76,8 +76,8 @@ func (p *phase) continues(q *phase) bool {
 	return !p.open && !q.open && (p.era == q.era || p.era == origin)
 }
 
-// newPhase makes a phase of the state entry of the circuit whose keys are in group.
-func newPhase(raw cache.Entry, group string, probes int, now time.Duration) *phase {
+// newPhase makes a phase of a state entry that was just written or read.
+func (b *Breaker) newPhase(raw cache.Entry) *phase {
 	p := &phase{raw: raw, era: origin, run: origin}
 	if raw.Present {
 		e, err := parse(raw.Value)
@@ -87,24 +87,24 @@ func newPhase(raw cache.Entry, group string, probes int, now time.Duration) *pha
 			// replaced then.
 			p.err, p.run = err, fingerprint(raw.Value)
 		case e.open:
-			p.open, p.era, p.run, p.until = true, e.era, "", after(now, e.timeout)
+			p.open, p.era, p.run, p.until = true, e.era, "", after(b.now(), e.timeout)
 		default:
 			p.era, p.run = e.era, e.run
 		}
 	}
-	p.keys = append(p.keys, cache.Key(group, "state"))
+	p.keys = append(p.keys, cache.Key(b.group, "state"))
 	if !p.open {
-		p.keys = append(p.keys, cache.Key(group, "failures "+p.era+" "+p.run))
+		p.keys = append(p.keys, cache.Key(b.group, "failures "+p.era+" "+p.run))
 		return p
 	}
-	p.keys = append(p.keys, markerKey(group, p.era))
-	for i := range probes {
-		p.keys = append(p.keys, cache.Key(group, "probe "+p.era+" "+strconv.Itoa(i)))
+	p.keys = append(p.keys, b.markerKey(p.era))
+	for i := range b.cfg.Probes {
+		p.keys = append(p.keys, cache.Key(b.group, "probe "+p.era+" "+strconv.Itoa(i)))
 	}
 	return p
 }
 
-func markerKey(group, era string) string { return cache.Key(group, "timeout "+era) }
+func (b *Breaker) markerKey(era string) string { return cache.Key(b.group, "timeout "+era) }
 
 // An entry is the content of a stored state.
 //

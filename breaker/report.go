@@ -47,11 +47,11 @@ func (b *Breaker) report(ctx context.Context, g grant, o Outcome) {
 func (b *Breaker) clear(ctx context.Context, from *phase) error {
 	v := b.view.Load()
 	for v.continues(from) && v.failures > 0 {
-		ok, err := b.nextRun(ctx, v.phase)
+		next, err := b.nextRun(ctx, v.phase)
 		if err != nil {
 			return err
 		}
-		if v, err = b.refresh(ctx); err != nil || ok {
+		if v, err = b.refresh(ctx, next); err != nil || next != nil {
 			return err
 		}
 	}
@@ -66,16 +66,17 @@ func (b *Breaker) clear(ctx context.Context, from *phase) error {
 func (b *Breaker) count(ctx context.Context, from *phase) error {
 	p := b.view.Load().phase
 	for p.continues(from) {
-		counted, opened := true, false
+		counted := true
+		var next *phase // that follows p, if this failure ends it
 		n, err := b.kv.Increment(ctx, p.counter(), b.cfg.RecoveryTimeout)
 		switch {
 		case isCorrupt(err):
 			b.tell(ctx, err)
 			counted = false
-			_, err = b.nextRun(ctx, p)
+			next, err = b.nextRun(ctx, p)
 		case err != nil:
 		case n >= int64(b.cfg.FailureThreshold):
-			opened, err = b.open(ctx, p)
+			next, err = b.open(ctx, p)
 		case n == 1 && p.raw.Present:
 			// The state must not lapse before its count does.
 			_, err = b.swap(ctx, p.state(), p.raw, p.raw, b.ttl(b.cfg.RecoveryTimeout))
@@ -83,8 +84,8 @@ func (b *Breaker) count(ctx context.Context, from *phase) error {
 		if err != nil {
 			return err
 		}
-		v, err := b.refresh(ctx)
-		if err != nil || opened || counted && v.same(p) {
+		v, err := b.refresh(ctx, next)
+		if err != nil || counted && (next != nil || v.same(p)) {
 			return err
 		}
 		p = v.phase
@@ -101,28 +102,28 @@ func (b *Breaker) decide(ctx context.Context, g grant, o Outcome) error {
 	if err != nil || !held {
 		return err
 	}
+	var next *phase
 	if o == Success {
-		e := entry{era: newID(), run: newID()}
-		_, err = b.swap(ctx, g.phase.state(), g.phase.raw, cache.Present(e.String()), b.ttl(b.cfg.RecoveryTimeout))
+		next, err = b.follow(ctx, g.phase, entry{era: newID(), run: newID()})
 	} else {
-		_, err = b.open(ctx, g.phase)
+		next, err = b.open(ctx, g.phase)
 	}
 	if err != nil {
 		b.release(ctx, g.probe) // so that another one can find out
 		return err
 	}
-	_, err = b.refresh(ctx)
+	_, err = b.refresh(ctx, next)
 	return err
 }
 
 // open opens the circuit for a recovery timeout if its phase is still p. The marker
 // comes first: without one an open circuit is a half-open one.
-func (b *Breaker) open(ctx context.Context, p *phase) (bool, error) {
+func (b *Breaker) open(ctx context.Context, p *phase) (*phase, error) {
 	e := entry{open: true, era: newID(), timeout: b.cfg.RecoveryTimeout}
 	if err := b.mark(ctx, e); err != nil {
-		return false, err
+		return nil, err
 	}
-	return b.swap(ctx, p.state(), p.raw, cache.Present(e.String()), b.ttl(e.timeout))
+	return b.follow(ctx, p, e)
 }
 
 // mark writes the marker of an entry, if it is of an open circuit.
@@ -130,13 +131,27 @@ func (b *Breaker) mark(ctx context.Context, e entry) error {
 	if !e.open {
 		return nil
 	}
-	return b.kv.Set(ctx, markerKey(b.group, e.era), "1", e.timeout)
+	return b.kv.Set(ctx, b.markerKey(e.era), "1", e.timeout)
 }
 
 // nextRun ends the run of p, and with it what was counted in it.
-func (b *Breaker) nextRun(ctx context.Context, p *phase) (bool, error) {
-	e := entry{era: p.era, run: newID()}
-	return b.swap(ctx, p.state(), p.raw, cache.Present(e.String()), b.ttl(b.cfg.RecoveryTimeout))
+func (b *Breaker) nextRun(ctx context.Context, p *phase) (*phase, error) {
+	return b.follow(ctx, p, entry{era: p.era, run: newID()})
+}
+
+// follow puts an entry in the place of that of p, and returns its phase, or nil if p
+// was not there any more. It takes the counter of p away, which is nothing to anybody
+// then.
+func (b *Breaker) follow(ctx context.Context, p *phase, e entry) (*phase, error) {
+	raw := cache.Present(e.String())
+	ok, err := b.swap(ctx, p.state(), p.raw, raw, b.ttl(b.cfg.RecoveryTimeout))
+	if err != nil || !ok {
+		return nil, err
+	}
+	if !p.open {
+		err = b.kv.Delete(ctx, p.counter())
+	}
+	return b.newPhase(raw), err
 }
 
 // renew gives a probe's place another lease, and reports whether it was still its own.
@@ -158,6 +173,14 @@ func (b *Breaker) release(ctx context.Context, p *probe) {
 // swap is a compare-and-swap that overwrites what is no value at all: who may change
 // what was there may change what cannot be read.
 func (b *Breaker) swap(ctx context.Context, key string, old, new cache.Entry, ttl time.Duration) (bool, error) {
+	if b.turn != nil {
+		select {
+		case b.turn <- struct{}{}:
+			defer func() { <-b.turn }()
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+	}
 	ok, err := cache.CompareAndSwap(ctx, b.kv, key, old, new, ttl)
 	if !isCorrupt(err) {
 		return ok, err

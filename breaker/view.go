@@ -43,10 +43,9 @@ func (v *view) full() bool {
 	return true
 }
 
-// read asks the store. What the circuit was last seen to be says which keys to ask
-// for, so there is a second round trip only if it has become something else since.
-func (b *Breaker) read(ctx context.Context) (*view, error) {
-	p := b.view.Load().phase
+// read asks the store. It asks for what belongs to the phase p, so there is a second
+// round trip only if the circuit is in another.
+func (b *Breaker) read(ctx context.Context, p *phase) (*view, error) {
 	for {
 		seq := b.seq.Add(1)
 		entries := make([]cache.Entry, len(p.keys))
@@ -58,7 +57,7 @@ func (b *Breaker) read(ctx context.Context) (*view, error) {
 			return nil, err
 		}
 		if raw := entries[0]; raw != p.raw {
-			p = newPhase(raw, b.group, b.cfg.Probes, b.now())
+			p = b.newPhase(raw)
 			continue
 		}
 		v := &view{phase: p, seq: seq}
@@ -101,9 +100,13 @@ func (b *Breaker) salvage(ctx context.Context, keys []string, entries []cache.En
 
 // refresh reads, and makes what it finds the view of all callers unless they have a
 // later one. It never returns what was read before it was called: after a write it
-// shows what was written, or what followed.
-func (b *Breaker) refresh(ctx context.Context) (*view, error) {
-	v, err := b.read(ctx)
+// shows what was written, or what followed. The phase is what is expected, or nil for
+// no change.
+func (b *Breaker) refresh(ctx context.Context, expected *phase) (*view, error) {
+	if expected == nil {
+		expected = b.view.Load().phase
+	}
+	v, err := b.read(ctx, expected)
 	if err != nil {
 		b.forget()
 		return nil, err
@@ -154,7 +157,7 @@ func (b *Breaker) look(ctx context.Context) (*view, error) {
 		return v, nil
 	}
 	if b.owned != nil {
-		return b.read(ctx)
+		return b.read(ctx, v.phase)
 	}
 	for {
 		v, err := b.readTogether(ctx)
@@ -224,7 +227,7 @@ func (b *Breaker) readTogether(ctx context.Context) (*view, error) {
 }
 
 func (b *Breaker) fly(ctx context.Context, f *flight) {
-	f.view, f.err = b.read(ctx)
+	f.view, f.err = b.read(ctx, b.view.Load().phase)
 	b.mu.Lock()
 	if b.flight == f {
 		b.flight = nil
