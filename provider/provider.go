@@ -37,7 +37,8 @@
 //     or the caller's deadline passed.
 //   - What a policy of [With] returns.
 //
-// [Retryable] is the predicate for a retry over all of these.
+// [Retryable] is the predicate for a retry over all of these, and [Classify] the
+// classifier for a circuit breaker.
 //
 // # Roads not taken
 //
