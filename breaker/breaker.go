@@ -398,5 +398,8 @@ func (b *Breaker) wait(v *view) time.Duration {
 	if !v.waiting {
 		return b.cfg.ProbeLease
 	}
-	return max(v.until-b.now(), time.Microsecond)
+	if d := v.until - b.now(); d > 0 {
+		return d
+	}
+	return time.Millisecond // the marker is about to go, by a clock as coarse as that
 }
