@@ -32,8 +32,8 @@ import (
 //     look at every instant of the window.
 //
 // Steps of the wall clock while the process runs make no difference. Memory is held
-// for keys in use and, where callers wait or hits have weights, for the hits of one window
-// and of the waits.
+// for keys in use and, where callers may wait or hits have weights, for the hits of one
+// window and of the waits.
 func AcquirerOf(c HitWindow) Acquirer {
 	if a, ok := c.(Acquirer); ok {
 		return a
@@ -60,8 +60,9 @@ type ledger struct {
 	record
 }
 
-// A record is kept once somebody waits or a hit has a weight, and then until a window
-// has passed after the last of its hits. It is all there is in the series if its weight is what the
+// A record is begun by a hit that could have waited or has a weight, for then it matters
+// which hits leave together, and is kept until a window has passed after its last hit. It
+// is all there is in the series if its weight is what the
 // store counts.
 type record struct {
 	hits   []hit // in order of their instants
@@ -93,27 +94,22 @@ func (p *plain) Acquire(ctx context.Context, key string, r Request) (Grant, erro
 	if err != nil {
 		return Grant{}, err
 	}
-	at := now
-	if excess := count + r.Weight - r.Limit; excess > 0 {
-		// The first instant at which what is left in the window makes room. It is never
-		// before the last hit, for that one had to wait for fewer to leave.
-		if at, err = p.leaves(ctx, key, l, count, excess, now, window); err != nil {
-			return Grant{}, err
-		}
-		at += window
+	at, err := p.next(ctx, key, l, r, count, now, window)
+	if err != nil {
+		return Grant{}, err
 	}
 	spare, ok := l.spare(now, at, r.Weight)
 	if ok {
-		// It may have been deleted meanwhile, and the series with it.
-		instant := time.UnixMicro(l.hits[spare].at)
-		var there time.Time
-		if there, ok, err = p.hits.OldestHit(ctx, key, instant); err != nil {
+		if ok, err = p.holds(ctx, key, l.hits[spare].at); err != nil {
 			return Grant{}, err
 		}
-		if ok = ok && there.Equal(instant); ok {
+		if ok {
 			at = l.hits[spare].at
-		} else {
+		} else { // somebody has deleted the series, and begun another
 			l.record = record{}
+			if at, err = p.next(ctx, key, l, r, count, now, window); err != nil {
+				return Grant{}, err
+			}
 		}
 	}
 	wait := duration(at - now)
@@ -131,7 +127,7 @@ func (p *plain) Acquire(ctx context.Context, key string, r Request) (Grant, erro
 			return Grant{}, err
 		}
 	}
-	if at > now || r.Weight > 1 || len(l.hits) > 0 {
+	if r.MaxWait > 0 || r.Weight > 1 || len(l.hits) > 0 {
 		l.add(hit{at: at, id: slot.ID, weight: r.Weight}, window)
 	}
 	return Grant{OK: true, Wait: wait, Slot: slot}, nil
@@ -193,31 +189,41 @@ func (p *plain) count(ctx context.Context, key string, l *ledger, now, window in
 	return int64(n), nil
 }
 
-// leaves returns the instant of the hit with which at least the excess of the count
-// hits will have left.
-func (p *plain) leaves(ctx context.Context, key string, l *ledger, count, excess, now, window int64) (int64, error) {
+// next returns the instant of the next slot to come free: the first one at which what
+// is left in the window makes room. It is never before the last hit, for that one had to
+// wait for fewer to leave.
+func (p *plain) next(ctx context.Context, key string, l *ledger, r Request, count, now, window int64) (int64, error) {
+	excess := count + r.Weight - r.Limit
 	since := now - window + 1
 	switch {
+	case excess <= 0:
+		return now, nil
 	case l.weight == count:
 	case excess == 1:
 		// The first one to leave is enough. One that has vanished since it was counted
 		// says nothing, and so the whole window has to pass.
 		oldest, ok, err := p.hits.OldestHit(ctx, key, time.UnixMicro(since))
 		if err != nil || !ok {
-			return now, err
+			return now + window, err
 		}
-		return oldest.UnixMicro(), nil
+		return oldest.UnixMicro() + window, nil
 	default:
 		if err := p.learn(ctx, key, l, count, since, now, window); err != nil {
 			return 0, err
 		}
 	}
-	return l.leaves(count - excess), nil
+	return l.leaves(r.Limit-r.Weight) + window, nil
 }
 
-// learn finds all instants of the series. How many hits are at one of them is
-// known only for those of the ledger; all that cannot be placed is taken to be at the
-// last one of which it is not known, and so to leave late.
+// holds reports whether there is a hit at an instant.
+func (p *plain) holds(ctx context.Context, key string, at int64) (bool, error) {
+	oldest, ok, err := p.hits.OldestHit(ctx, key, time.UnixMicro(at))
+	return ok && oldest.UnixMicro() == at, err
+}
+
+// learn finds all instants of the series. How many hits are at one of them is known
+// only for those of the record; all that cannot be placed is taken to be at the last
+// one, and so to leave late.
 func (p *plain) learn(ctx context.Context, key string, l *ledger, count, since, now, window int64) error {
 	known := l.record
 	l.record = record{}
@@ -234,13 +240,12 @@ func (p *plain) learn(ctx context.Context, key string, l *ledger, count, since, 
 		at := oldest.UnixMicro()
 		i := known.from(at)
 		if i == len(known.hits) || known.hits[i].at != at {
-			late = at
 			l.add(hit{at: at, weight: 1}, window)
 		}
 		for ; i < len(known.hits) && known.hits[i].at == at; i++ {
 			l.add(known.hits[i], window)
 		}
-		since = at + 1
+		late, since = at, at+1
 	}
 	if rest := count - l.weight; rest > 0 {
 		l.add(hit{at: late, weight: rest}, window)
