@@ -236,7 +236,11 @@ func TestHooksAreToldOncePerEventAndMayCallBack(t *testing.T) {
 }
 
 func TestMemoryStaysBoundedByTheKeysOfOneWindow(t *testing.T) {
-	const keys, rounds = 1_000, 1_000 // a million of them, spread over ten minutes
+	const keys = 1_000
+	rounds := 1_000 // so a million keys in all, spread over ten minutes
+	if raceEnabled {
+		rounds /= 10
+	}
 	synctest.Test(t, func(t *testing.T) {
 		c := memory.New()
 		l := limiter(t, 10, time.Second, ratelimit.Config{Cache: c})
@@ -251,7 +255,7 @@ func TestMemoryStaysBoundedByTheKeysOfOneWindow(t *testing.T) {
 			most = max(most, c.Len())
 			time.Sleep(600 * time.Millisecond)
 		}
-		assert.Equal(t, goroutines, runtime.NumGoroutine())
+		assert.LessOrEqual(t, runtime.NumGoroutine(), goroutines, "nothing runs in the background")
 		// Two rounds are within one window at any time; a series lives for two windows.
 		assert.LessOrEqual(t, most, 4*2*keys)
 	})
