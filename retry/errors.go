@@ -51,6 +51,9 @@ func (r Reason) String() string {
 // [resilience.ErrRejected]. A call was made and failed, and a breaker around the
 // retry has to count that; were it taken for a refusal, a host behind a retry and
 // a limiter could be down for ever without anybody's circuit opening.
+//
+// To every retry around it, it is final. A call that must not be made twice,
+// whatever the predicates say of its error, may return one to say so.
 type ExhaustedError struct {
 	// Attempts is how often the operation was run, including runs that were
 	// refused.

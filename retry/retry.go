@@ -30,9 +30,9 @@
 //     ask for a longer wait than is honoured? Would the wait reach or outlast the
 //     context's deadline, or [Config.MaxElapsed]? An [ExhaustedError] says which.
 //
-// Only the caller's context counts as the caller's. An attempt that ran into a
-// time limit of its own fails with [context.DeadlineExceeded] just the same, and
-// it is for the predicate to say whether that is worth another attempt.
+// Whether the caller's time is up, only the caller's context says. An attempt that
+// ran into a time limit of its own fails with [context.DeadlineExceeded] just the
+// same, and it is for the predicate to say whether that is worth another attempt.
 //
 // # Waiting
 //
@@ -113,8 +113,9 @@ type Config struct {
 
 	// RetryRejected has the predicate judge refusals too, which otherwise go
 	// through unseen. The predicate still has to accept them, with
-	// On(resilience.ErrRejected) for instance; what a refusal says of when to come
-	// back is waited for like a server's word.
+	// On(resilience.ErrRejected) for instance; what it declines ends the call as if
+	// it had not been asked. When to come back, by a refusal's word, is waited for
+	// like a server's.
 	RetryRejected bool
 
 	// Rand returns what the backoff spreads its delays by, uniform in [0, 1). It
@@ -127,7 +128,8 @@ type Config struct {
 	OnRetry func(ctx context.Context, e Event)
 }
 
-// An Event is a failed attempt that will be followed by another.
+// An Event is a failed attempt that another will follow, unless the context ends
+// before that.
 type Event struct {
 	Attempt int           // the number of the attempt that failed, from 1
 	Err     error         // what it failed with
