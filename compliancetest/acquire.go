@@ -217,6 +217,18 @@ var acquirerRules = []rule[*trial]{
 		},
 	},
 	{
+		name: "far-slots-do-not-overflow",
+		why:  "a wait that wraps below zero is a slot right now",
+		check: func(t *trial) {
+			const century = 876_000 * time.Hour // three of them are beyond a time.Duration
+			for range 3 {
+				t.granted(t.key("a"), one(1, century, math.MaxInt64))
+			}
+			t.refused(t.key("a"), one(1, century, long))
+			t.refused(t.key("a"), one(1, century, 0))
+		},
+	},
+	{
 		name: "slots-are-given-in-order",
 		why:  "waiting is a reservation: each caller takes the next slot to come free, so that nobody has to ask again and nobody overtakes",
 		check: func(t *trial) {

@@ -130,6 +130,19 @@ var acquirerDefects = []defect{
 		}
 		return slotFor(hits, now, r)
 	})},
+	{rule: "far-slots-do-not-overflow", name: "the wait wraps", put: func(b *broken) {
+		b.take = func(ctx context.Context, key string, r cache.Request) (cache.Grant, error) {
+			longest := r.MaxWait
+			r.MaxWait = math.MaxInt64
+			g, err := b.able.Acquire(ctx, key, r)
+			g.Wait = time.Duration(g.Slot.At-time.Now().UnixMicro()) * time.Microsecond
+			g.OK = g.Wait <= longest
+			if !g.OK {
+				return g, b.able.GiveBack(ctx, key, g.Slot)
+			}
+			return g, err
+		}
+	}},
 	{rule: "slots-are-given-in-order", name: "all who wait get the next slot", put: found(func(hits []entry, now int64, r cache.Request) int64 {
 		return slotFor(slices.DeleteFunc(slices.Clone(hits), func(h entry) bool { return h.slot.At > now }), now, r)
 	})},

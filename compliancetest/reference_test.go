@@ -263,7 +263,10 @@ func (a *able) acquire(ctx context.Context, key string, r cache.Request,
 	defer a.mu.Unlock()
 	now := time.Now().UnixMicro()
 	at := find(a.acquired[key], now, r)
-	wait := time.Duration(at-now) * time.Microsecond
+	wait := time.Duration(math.MaxInt64)
+	if us := at - now; us < math.MaxInt64/1000 {
+		wait = time.Duration(us) * time.Microsecond
+	}
 	if wait > r.MaxWait {
 		return cache.Grant{Wait: wait}, nil
 	}
@@ -281,7 +284,13 @@ func (a *able) record(key string, at, weight int64) cache.Slot {
 }
 
 // micros is d in whole microseconds, rounded up.
-func micros(d time.Duration) int64 { return (d + time.Microsecond - 1).Microseconds() }
+func micros(d time.Duration) int64 {
+	us := d.Microseconds()
+	if d%time.Microsecond != 0 {
+		us++
+	}
+	return us
+}
 
 // slotFor goes from hit to hit until those that are less than a window old leave room.
 func slotFor(hits []entry, now int64, r cache.Request) int64 {
