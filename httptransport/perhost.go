@@ -125,18 +125,26 @@ func (p *perHost) Do(ctx context.Context, op func(context.Context) error) error 
 		return errNoRequest
 	}
 	h := p.find(p.key(req))
-	h.once.Do(func() {
-		h.err = errNotMade // in case newPolicy panics
-		h.policy, h.err = p.make(h.key)
-		if h.err == nil && h.policy == nil {
-			h.err = errNotMade
-		}
-	})
+	h.once.Do(func() { p.fill(h) })
 	if h.err != nil {
-		p.forget(h)
 		return &refusal{reason: fmt.Sprintf("no policy for %q", h.key), err: h.err}
 	}
 	return h.policy.Do(ctx, op)
+}
+
+// fill makes the policy of a host. One that cannot be made is forgotten.
+func (p *perHost) fill(h *hostPolicy) {
+	h.err = errNotMade // if newPolicy panics
+	defer func() {
+		if h.err != nil {
+			p.forget(h)
+		}
+	}()
+	policy, err := p.make(h.key)
+	if err == nil && policy == nil {
+		err = errNotMade
+	}
+	h.policy, h.err = policy, err
 }
 
 // find returns the place of the key's policy.

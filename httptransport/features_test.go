@@ -1,0 +1,258 @@
+package httptransport_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/resilience-toolkit/resilience"
+	"github.com/resilience-toolkit/resilience/httptransport"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// chain is what a user has: a whole limit, a retry, and a limit per attempt.
+func chain(t testing.TB) []resilience.Policy {
+	return []resilience.Policy{limit(t, time.Minute), attempts(t, 3, httptransport.Retryable), limit(t, 30*time.Second)}
+}
+
+func TestHTTP2(t *testing.T) {
+	var requests atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		assert.Equal(t, "HTTP/2.0", r.Proto)
+		b, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		switch n := requests.Add(1); {
+		case n%3 == 1:
+			w.WriteHeader(503)
+			_, _ = w.Write(make([]byte, 1<<20)) // more than is drained: the stream is reset
+		case n%3 == 2:
+			panic(http.ErrAbortHandler) // a reset stream
+		default:
+			w.Header().Set("Trailer", "Checksum")
+			_, _ = w.Write(b)
+			w.Header().Set("Checksum", "abc")
+		}
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	client := &http.Client{Transport: httptransport.New(server.Client().Transport, httptransport.Config{}, chain(t)...)}
+	for range 20 {
+		req, err := http.NewRequest("PUT", server.URL, strings.NewReader("hello"))
+		require.NoError(t, err)
+		r, err := client.Do(req)
+		require.NoError(t, err)
+		assert.Equal(t, 2, r.ProtoMajor)
+		assert.Equal(t, "hello", read(t, r))
+		assert.Equal(t, "abc", r.Trailer.Get("Checksum"))
+	}
+	assert.EqualValues(t, 60, requests.Load())
+}
+
+func TestHTTP2BothWaysAtOnce(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(200)
+		w.(http.Flusher).Flush()
+		lines := bufio.NewScanner(r.Body)
+		for lines.Scan() {
+			fmt.Fprintln(w, "echo", lines.Text())
+			w.(http.Flusher).Flush()
+		}
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	client := &http.Client{Transport: httptransport.New(server.Client().Transport, httptransport.Config{}, chain(t)...)}
+	out, in := io.Pipe()
+	req, err := http.NewRequest("POST", server.URL, out)
+	require.NoError(t, err)
+	r, err := client.Do(req)
+	require.NoError(t, err)
+	lines := bufio.NewScanner(r.Body)
+	for _, word := range []string{"one", "two", "three"} {
+		fmt.Fprintln(in, word)
+		require.True(t, lines.Scan())
+		assert.Equal(t, "echo "+word, lines.Text())
+	}
+	require.NoError(t, in.Close())
+	assert.False(t, lines.Scan())
+	assert.NoError(t, lines.Err())
+	require.NoError(t, r.Body.Close())
+}
+
+func TestExpectContinue(t *testing.T) {
+	var requests atomic.Int64
+	n := loopback(t, func(w http.ResponseWriter, r *http.Request) {
+		if requests.Add(1) == 1 {
+			w.WriteHeader(503) // without having asked for the body
+			return
+		}
+		b, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		_, _ = w.Write(b)
+	})
+	n.Base.ExpectContinueTimeout = time.Minute
+	transport := httptransport.New(n.Base, httptransport.Config{}, chain(t)...)
+	body := strings.Repeat("x", 1<<20)
+	req, err := http.NewRequest("PUT", n.URL, strings.NewReader(body))
+	require.NoError(t, err)
+	req.Header.Set("Expect", "100-continue")
+	r, err := transport.RoundTrip(req)
+	require.NoError(t, err)
+	assert.Equal(t, 200, r.StatusCode)
+	assert.Equal(t, body, read(t, r))
+}
+
+func TestTrailers(t *testing.T) {
+	var requests atomic.Int64
+	n := loopback(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Trailer", "Checksum")
+		if requests.Add(1) == 1 {
+			w.WriteHeader(503)
+		}
+		_, _ = io.Copy(w, r.Body)
+		w.Header().Set("Checksum", r.Trailer.Get("Sum"))
+	})
+	transport := httptransport.New(n.Base, httptransport.Config{}, chain(t)...)
+	req, err := http.NewRequest("PUT", n.URL, strings.NewReader("hello"))
+	require.NoError(t, err)
+	req.ContentLength = -1 // trailers need chunks
+	req.Trailer = http.Header{"Sum": {"abc"}}
+	r, err := transport.RoundTrip(req)
+	require.NoError(t, err)
+	assert.Contains(t, r.Trailer, "Checksum")
+	assert.Equal(t, "hello", read(t, r))
+	assert.Equal(t, "abc", r.Trailer.Get("Checksum"))
+}
+
+func TestTraceSeesEachAttempt(t *testing.T) {
+	url, _ := script(t, 503, 200)
+	var connections, wrote, first int
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+		GotConn:              func(httptrace.GotConnInfo) { connections++ },
+		WroteRequest:         func(httptrace.WroteRequestInfo) { wrote++ },
+		GotFirstResponseByte: func() { first++ },
+	})
+	r, err := httptransport.New(nil, httptransport.Config{}, chain(t)...).RoundTrip(get(t, url).WithContext(ctx))
+	require.NoError(t, err)
+	_ = read(t, r)
+	assert.Equal(t, []int{2, 2, 2}, []int{connections, wrote, first})
+}
+
+func TestUpgradeHandsOverTheConnection(t *testing.T) {
+	var requests atomic.Int64
+	n := loopback(t, func(w http.ResponseWriter, _ *http.Request) {
+		if requests.Add(1) == 1 {
+			w.WriteHeader(503)
+			return
+		}
+		w.Header().Set("Connection", "Upgrade")
+		w.Header().Set("Upgrade", "echo")
+		w.WriteHeader(http.StatusSwitchingProtocols)
+		conn, both, err := w.(http.Hijacker).Hijack()
+		if !assert.NoError(t, err) {
+			return
+		}
+		_, _ = io.Copy(conn, both)
+		_ = conn.Close()
+	})
+	transport := httptransport.New(n.Base, httptransport.Config{LimitBody: true}, attempts(t, 3, httptransport.Retryable), limit(t, 100*time.Millisecond))
+	req := get(t, n.URL)
+	req.Header.Set("Connection", "Upgrade")
+	req.Header.Set("Upgrade", "echo")
+	r, err := transport.RoundTrip(req)
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusSwitchingProtocols, r.StatusCode)
+	conn, ok := r.Body.(io.ReadWriteCloser)
+	require.True(t, ok, "%T cannot be written to", r.Body)
+
+	time.Sleep(200 * time.Millisecond) // no limit of an attempt's is for this
+	lines := bufio.NewScanner(conn)
+	for _, word := range []string{"one", "two"} {
+		fmt.Fprintln(conn, word)
+		require.True(t, lines.Scan())
+		assert.Equal(t, word, lines.Text())
+	}
+	half, ok := conn.(interface{ CloseWrite() error })
+	require.True(t, ok)
+	assert.ErrorIs(t, half.CloseWrite(), http.ErrNotSupported, "the base's answer: its connection here has none")
+	require.NoError(t, conn.Close())
+	assert.Zero(t, n.open.Load())
+}
+
+func TestStreamIsReadAsItComes(t *testing.T) {
+	step := make(chan struct{})
+	n := loopback(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(500) // a failed one too: it is the last
+		for i := range 3 {
+			fmt.Fprintln(w, "event", i)
+			w.(http.Flusher).Flush()
+			<-step
+		}
+	})
+	transport := httptransport.New(n.Base, httptransport.Config{}, attempts(t, 1, httptransport.Retryable), limit(t, time.Minute))
+	r, err := transport.RoundTrip(get(t, n.URL))
+	require.NoError(t, err)
+	lines := bufio.NewScanner(r.Body)
+	for i := range 3 {
+		require.True(t, lines.Scan())
+		assert.Equal(t, fmt.Sprint("event ", i), lines.Text())
+		step <- struct{}{}
+	}
+	assert.False(t, lines.Scan())
+	require.NoError(t, r.Body.Close())
+}
+
+func TestCancellationAfterTheHeadersReachesTheServer(t *testing.T) {
+	for name, policies := range map[string][]resilience.Policy{
+		"with limits": chain(t), "without": {attempts(t, 3, httptransport.Retryable)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gone := make(chan struct{})
+			n := loopback(t, func(w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(200)
+				w.(http.Flusher).Flush()
+				<-r.Context().Done()
+				close(gone)
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			r, err := httptransport.New(n.Base, httptransport.Config{}, policies...).RoundTrip(get(t, n.URL).WithContext(ctx))
+			require.NoError(t, err)
+			cancel()
+			_, err = io.ReadAll(r.Body)
+			assert.ErrorIs(t, err, context.Canceled)
+			require.NoError(t, r.Body.Close())
+			<-gone
+		})
+	}
+}
+
+func TestHeadAndEmptyResponses(t *testing.T) {
+	n := loopback(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "1000")
+		if r.Method == "DELETE" {
+			w.Header().Del("Content-Length")
+			w.WriteHeader(204)
+		}
+	})
+	transport := httptransport.New(n.Base, httptransport.Config{}, chain(t)...)
+	for method, status := range map[string]int{"HEAD": 200, "DELETE": 204} {
+		req, err := http.NewRequest(method, n.URL, nil)
+		require.NoError(t, err)
+		r, err := transport.RoundTrip(req)
+		require.NoError(t, err)
+		assert.Equal(t, status, r.StatusCode)
+		assert.Equal(t, http.NoBody, r.Body)
+		assert.Empty(t, read(t, r))
+	}
+	assert.EqualValues(t, 1, n.opened.Load())
+}
