@@ -20,9 +20,9 @@ import (
 //   - Between two of them over the same store, in one process or in several, the
 //     steps of one can fall between those of the other: up to one hit more for each of
 //     the others may then get in. Their clocks have to agree, too, and what one
-//     gave back the others go on counting. Of hits that others made at one and the same
-//     microsecond, it is not always known how many there are; then a wait is longer
-//     than it need be, and never shorter.
+//     gave back the others go on counting. How many hits there are at one and the same
+//     microsecond is not always known; then a wait is longer than it need be, and never
+//     shorter.
 //   - The plain methods cannot take a hit back. A slot that is given back before its
 //     instant goes to the next caller instead, and if none comes, it counts.
 //   - A hit of weight n is n hits at one instant, and is n calls of RecordHit. A
@@ -56,24 +56,24 @@ type plain struct {
 // the gate may use the rest; the gate is a channel, for its wait ends with a context.
 type ledger struct {
 	gate  chan struct{}
-	users int // who holds or wants the gate; guarded by plain.mu
+	users int   // who holds or wants the gate; guarded by plain.mu
+	until int64 // when the last hit of the record leaves the window
 	record
 }
 
-// A record is begun by a hit that could have waited or has a weight, for then it matters
-// which hits leave together, and is kept until a window has passed after its last hit. It
-// is all there is in the series if its weight is what the
-// store counts.
+// A record is of what was recorded from here. It is begun by a hit that could have
+// waited or has a weight, for then it matters which hits leave together, and is kept until
+// a window has passed after its last one. It is all there is in the series if its weight
+// is what the store counts.
 type record struct {
 	hits   []hit // in order of their instants
 	weight int64 // of all of them
 	free   int   // how many of them are free
-	until  int64 // when the last one leaves the window
 }
 
 type hit struct {
 	at     int64
-	id     uint64 // zero for one that was found in the store
+	id     uint64
 	weight int64
 	free   bool // given back
 }
@@ -128,7 +128,8 @@ func (p *plain) Acquire(ctx context.Context, key string, r Request) (Grant, erro
 		}
 	}
 	if r.MaxWait > 0 || r.Weight > 1 || len(l.hits) > 0 {
-		l.add(hit{at: at, id: slot.ID, weight: r.Weight}, window)
+		l.add(hit{at: at, id: slot.ID, weight: r.Weight})
+		l.until = l.hits[len(l.hits)-1].at + window
 	}
 	return Grant{OK: true, Wait: wait, Slot: slot}, nil
 }
@@ -199,6 +200,7 @@ func (p *plain) next(ctx context.Context, key string, l *ledger, r Request, coun
 	case excess <= 0:
 		return now, nil
 	case l.weight == count:
+		return l.leaves(r.Limit-r.Weight) + window, nil
 	case excess == 1:
 		// The first one to leave is enough. One that has vanished since it was counted
 		// says nothing, and so the whole window has to pass.
@@ -207,12 +209,12 @@ func (p *plain) next(ctx context.Context, key string, l *ledger, r Request, coun
 			return now + window, err
 		}
 		return oldest.UnixMicro() + window, nil
-	default:
-		if err := p.learn(ctx, key, l, count, since, now, window); err != nil {
-			return 0, err
-		}
 	}
-	return l.leaves(r.Limit-r.Weight) + window, nil
+	all, err := p.look(ctx, key, l, count, since, now)
+	if err != nil {
+		return 0, err
+	}
+	return all.leaves(r.Limit-r.Weight) + window, nil
 }
 
 // holds reports whether there is a hit at an instant.
@@ -221,36 +223,32 @@ func (p *plain) holds(ctx context.Context, key string, at int64) (bool, error) {
 	return ok && oldest.UnixMicro() == at, err
 }
 
-// learn finds all instants of the series. How many hits are at one of them is known
-// only for those of the record; all that cannot be placed is taken to be at the last
-// one, and so to leave late.
-func (p *plain) learn(ctx context.Context, key string, l *ledger, count, since, now, window int64) error {
-	known := l.record
-	l.record = record{}
+// look returns the series as far as it can be seen: all its instants. How many hits are
+// at one of them is known only for those of the ledger; all that cannot be placed is
+// taken to be at the last one, and so to leave late.
+func (p *plain) look(ctx context.Context, key string, l *ledger, count, since, now int64) (record, error) {
+	var all record
 	late := now
 	for {
 		oldest, ok, err := p.hits.OldestHit(ctx, key, time.UnixMicro(since))
 		if err != nil {
-			l.record = known
-			return err
+			return record{}, err
 		}
 		if !ok {
 			break
 		}
 		at := oldest.UnixMicro()
-		i := known.from(at)
-		if i == len(known.hits) || known.hits[i].at != at {
-			l.add(hit{at: at, weight: 1}, window)
+		seen := int64(0)
+		for i := l.from(at); i < len(l.hits) && l.hits[i].at == at; i++ {
+			seen += l.hits[i].weight
 		}
-		for ; i < len(known.hits) && known.hits[i].at == at; i++ {
-			l.add(known.hits[i], window)
-		}
+		all.add(hit{at: at, weight: max(1, seen)})
 		late, since = at, at+1
 	}
-	if rest := count - l.weight; rest > 0 {
-		l.add(hit{at: late, weight: rest}, window)
+	if rest := count - all.weight; rest > 0 {
+		all.add(hit{at: late, weight: rest})
 	}
-	return nil
+	return all, nil
 }
 
 // enter returns the ledger of a key, for this caller alone.
@@ -328,17 +326,13 @@ func (r *record) from(at int64) int {
 }
 
 // add puts in a hit, after those of its instant.
-func (r *record) add(h hit, window int64) {
+func (r *record) add(h hit) {
 	i := len(r.hits)
 	for i > 0 && r.hits[i-1].at > h.at {
 		i--
 	}
 	r.hits = slices.Insert(r.hits, i, h)
 	r.weight += h.weight
-	if h.free {
-		r.free++
-	}
-	r.until = r.hits[len(r.hits)-1].at + window
 }
 
 // leaves returns the instant of the last hit that has to leave so that no more than
