@@ -38,10 +38,10 @@ const (
 // Acquire implements [cache.Acquirer], by one script that reads the clock of the server.
 // The driver may send it any number of times; it takes one slot.
 //
-// It costs the server a few steps of O(log n), with n hits less than one window old or
-// ahead. Where one of these weighs more than 1, it walks along them instead, from the last
-// one back to the one that must leave. A limit above 2^53 counts as 2^53, and a
-// greater weight is refused.
+// It costs the server O(log n), with n hits less than one window old or ahead: a few
+// steps of that size as long as all weigh 1, and some log n of them after one that does
+// not. A limit above 2^53 counts as 2^53, and a greater weight is refused; sums are
+// exact as long as the weights between two pauses of a window come to less than that.
 func (c *Cache) Acquire(ctx context.Context, key string, r cache.Request) (cache.Grant, error) {
 	const op = "acquire"
 	if err := r.Validate(); err != nil {
@@ -52,7 +52,7 @@ func (c *Cache) Acquire(ctx context.Context, key string, r cache.Request) (cache
 	}
 	id := newID()
 	cmd := redis.NewIntSliceCmd(ctx, acquireScript.args(1, c.key(key, kindHits),
-		min(r.Limit, maxExact), micros(r.Window), r.Weight, r.MaxWait.Microseconds(), idText(id))...)
+		min(r.Limit, maxExact), micros(r.Window), r.Weight, r.MaxWait.Microseconds(), idText(id), new(sending))...)
 	if err := c.do(ctx, op, key, cmd, acquireScript); err != nil {
 		return cache.Grant{}, err
 	}
@@ -67,7 +67,8 @@ func (c *Cache) Acquire(ctx context.Context, key string, r cache.Request) (cache
 	return g, nil
 }
 
-// GiveBack implements [cache.Acquirer].
+// GiveBack implements [cache.Acquirer]. It costs the server O(log n), and for a hit that
+// weighs more than 1 as much again for each hit behind it.
 func (c *Cache) GiveBack(ctx context.Context, key string, s cache.Slot) error {
 	cmd := redis.NewIntCmd(ctx, giveBackScript.args(1, c.key(key, kindHits), idText(s.ID), s.At)...)
 	return c.do(ctx, "give back", key, cmd, giveBackScript)

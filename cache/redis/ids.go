@@ -3,6 +3,7 @@ package redis
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"strconv"
 	"sync/atomic"
 )
 
@@ -35,4 +36,20 @@ func idText(id uint64) string {
 		id >>= 6
 	}
 	return string(b[:])
+}
+
+// A sending is an argument that tells how often its command was written to a connection
+// before: the client asks for it each time. So a script knows for sure, and at no cost,
+// when nobody can have sent it before.
+type sending struct{ before int64 }
+
+var never = []byte{'0'}
+
+// MarshalBinary implements [encoding.BinaryMarshaler].
+func (s *sending) MarshalBinary() ([]byte, error) {
+	s.before++
+	if s.before == 1 {
+		return never, nil
+	}
+	return strconv.AppendInt(nil, s.before-1, 10), nil
 }

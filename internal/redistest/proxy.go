@@ -1,9 +1,10 @@
 package redistest
 
 import (
-	"io"
+	"bytes"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -42,7 +43,8 @@ func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 // Drop sets which replies are lost, together with the connection they were for: of
 // those that arrive from now on, the n-th (counted from 0) if drop(n) is true. It is
 // called by one goroutine at a time; nil loses nothing. A reply is what one read from
-// the server yields: of commands that are sent together, all replies may be one.
+// the server yields: of commands that are sent together, all replies may be one. What a
+// client says first on a new connection (HELLO, CLIENT) is answered, and not counted.
 func (p *Proxy) Drop(drop func(n int) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,9 +82,20 @@ func (p *Proxy) accept(running *sync.WaitGroup) {
 		p.mu.Lock()
 		p.conns = append(p.conns, client, server)
 		p.mu.Unlock()
+		var greeting atomic.Bool
 		running.Go(func() {
-			_, _ = io.Copy(server, client)
-			server.Close()
+			defer server.Close()
+			buf := make([]byte, 64<<10)
+			for {
+				n, err := client.Read(buf)
+				if err != nil {
+					return
+				}
+				greeting.Store(isGreeting(buf[:n]))
+				if _, err := server.Write(buf[:n]); err != nil {
+					return
+				}
+			}
 		})
 		running.Go(func() {
 			defer client.Close()
@@ -90,7 +103,7 @@ func (p *Proxy) accept(running *sync.WaitGroup) {
 			buf := make([]byte, 64<<10)
 			for {
 				n, err := server.Read(buf)
-				if err != nil || p.lose() {
+				if err != nil || !greeting.Load() && p.lose() {
 					return
 				}
 				if _, err := client.Write(buf[:n]); err != nil {
@@ -107,4 +120,10 @@ func (p *Proxy) lose() bool {
 	lost := p.drop != nil && p.drop(p.n)
 	p.n++
 	return lost
+}
+
+func isGreeting(request []byte) bool {
+	_, command, _ := bytes.Cut(request, []byte("\r\n"))
+	command = bytes.ToLower(command[:min(len(command), 16)])
+	return bytes.HasPrefix(command, []byte("$5\r\nhello")) || bytes.HasPrefix(command, []byte("$6\r\nclient"))
 }

@@ -1,91 +1,82 @@
 -- Takes the next slot of a sliding window, or says how far away it is.
 --
 -- KEYS[1]  the series: a sorted set with a member per hit, whose score is the hit's
---          instant in microseconds. A member is the hit's identifier, of 11 bytes,
---          followed by a colon and the weight if that is not 1. The member 'w' is
---          there, at the instant of the last such hit, while there may be one.
--- ARGV     limit, window (us), weight, longest wait (us), identifier
+--          instant in microseconds
+-- ARGV     limit, window (us), weight, longest wait (us), identifier, whether the
+--          driver may have sent this before ('0' for no)
 --
 -- Answers { 1, wait, instant } for a slot taken, { 0, wait, 0 } for one that is too
 -- far away, and { -1, 0, 0 } for a series with what is no hit in it.
+--
+-- While all hits weigh 1, a member is the hit's identifier, of 11 bytes, and the hit that
+-- has to leave before the next can come is found by its rank. From the first heavier hit
+-- on, until the series has run empty, a member also says what the hits before it weighed
+-- beyond 1 each, all together, and what this one weighs: '~', two numbers of 7 bytes, the
+-- identifier. With that and a rank, any member knows the weight of all from it to the
+-- end, and the one that has to leave is found by bisection. Hits are only ever added at
+-- the end: of one instant, the plain members sort before the others ('~' is greater than
+-- any digit of an identifier) and these as they came.
+--
+-- Numbers are whole and below 2^53 (one that is not, is no hit), so neither a double
+-- nor the 17 digits in which they are handed on lose anything, and none has an exponent.
 
 local key, id = KEYS[1], ARGV[5]
-local limit, window = tonumber(ARGV[1]), tonumber(ARGV[2])
-local weight, longest = tonumber(ARGV[3]), tonumber(ARGV[4])
-local room = limit - weight -- what the others may weigh
+local window, weight = tonumber(ARGV[2]), tonumber(ARGV[3])
+local room = tonumber(ARGV[1]) - weight -- what the others may weigh
 
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 
-local function int(n) return string.format('%.0f', n) end
-local function instant(score)
-  local n = tonumber(score)
-  return n and n % 1 == 0 and n > -2^53 and n < 2^53 and n
-end
-local corrupt = { -1, 0, 0 }
+local last = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
+local at = now -- the slot
+local extra    -- what all hits weigh beyond 1 each, if any does
 
-local member = id
-if weight > 1 then member = id .. ':' .. int(weight) end
-
--- The driver may be sending again what has been done, but not answered.
-local known = redis.call('ZMSCORE', key, member, 'w')
-if known[1] then
-  local at = tonumber(known[1])
-  return { 1, math.max(0, at - now), at }
-end
-
-redis.call('ZREMRANGEBYSCORE', key, '-inf', int(now - window))
-
-local at = now -- the slot: not before now, nor before the last hit ...
-local leaving -- ... nor before this one, the last that must have left by then
-if known[2] then
-  local sum, rest = 0, redis.call('ZCARD', key)
-  local last
-  while rest > 0 and not leaving do
-    local from = math.max(0, rest - 100)
-    local hits = redis.call('ZRANGE', key, from, rest - 1, 'WITHSCORES')
-    rest = from
-    for i = #hits - 1, 1, -2 do
-      local hit = hits[i]
-      if hit ~= 'w' then
-        local score = instant(hits[i + 1])
-        local w = #hit == 11 and 1 or tonumber(string.match(hit, '^...........:(%d+)$'))
-        if not (score and w) then return corrupt end
-        last = last or score
-        sum = sum + w
-        if sum > room then
-          leaving = score
-          break
-        end
+if last[1] then
+  local from -- the last hit that must have left
+  if #last[1] == 11 then
+    from = redis.call('ZRANGE', key, -room - 1, -room - 1, 'WITHSCORES')[2]
+  elseif #last[1] == 26 then
+    local before, own = struct.unpack('>I7I7', last[1], 2)
+    extra = before + own - 1
+    local count = redis.call('ZCARD', key)
+    -- From low on they weigh too much, from high on they do not.
+    local low, high = math.max(-1, count - room - 2), count
+    while high - low > 1 do
+      local i = math.floor((low + high) / 2)
+      local hit = redis.call('ZRANGE', key, i, i, 'WITHSCORES')
+      before = 0
+      if #hit[1] == 26 then before = struct.unpack('>I7', hit[1], 2) end
+      if count - i + extra - before > room then
+        low, from = i, hit[2]
+      else
+        high = i
       end
     end
+  else
+    return { -1, 0, 0 }
   end
-  if last and last > at then at = last end
-else
-  local count = redis.call('ZCARD', key)
-  if count > 0 then
-    local last = instant(redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')[2])
-    if not last then return corrupt end
-    if last > at then at = last end
-    if count > room then
-      local i = count - room - 1
-      leaving = instant(redis.call('ZRANGE', key, i, i, 'WITHSCORES')[2])
-      if not leaving then return corrupt end
+  local previous = tonumber(last[2])
+  if previous % 1 ~= 0 or previous >= 2 ^ 53 then return { -1, 0, 0 } end
+  if previous > at then at = previous end
+  if from and from + window > at then at = from + window end
+
+  if ARGV[6] ~= '0' then
+    local done = redis.call('ZSCORE', key, id)
+    local rank = redis.call('ZCARD', key)
+    while extra and not done and rank > 0 do
+      rank = rank - 1
+      local hit = redis.call('ZRANGE', key, rank, rank, 'WITHSCORES')
+      if string.sub(hit[1], -11) == id then done = hit[2] end
     end
+    if done then return { 1, math.max(0, done - now), tonumber(done) } end
   end
 end
-if leaving and leaving + window > at then at = leaving + window end
 
-if at - now > longest then
-  -- A series that somebody else has put here may have no TTL.
-  if redis.call('PTTL', key) == -1 then
-    redis.call('PEXPIREAT', key, int(math.ceil((at + window) / 1000)))
-  end
-  return { 0, at - now, 0 }
-end
+if at - now > tonumber(ARGV[4]) then return { 0, at - now, 0 } end
 
-redis.call('ZADD', key, int(at), member)
-if weight > 1 then redis.call('ZADD', key, int(at), 'w') end
+if extra or weight > 1 then id = '~' .. struct.pack('>I7I7', extra or 0, weight) .. id end
+redis.call('ZREMRANGEBYSCORE', key, '-inf', now - window)
+redis.call('ZADD', key, at, id)
 -- To the millisecond after which nothing in it counts: by the server's clock, like all.
-redis.call('PEXPIREAT', key, int(math.ceil((at + window) / 1000)))
+redis.call('PEXPIREAT', key, math.ceil((at + window) / 1000))
 return { 1, at - now, at }

@@ -4,17 +4,18 @@
 -- KEYS[1]  the series, as in acquire.lua
 -- ARGV     window (us)
 
-local key, window = KEYS[1], tonumber(ARGV[1])
+local key = KEYS[1]
 local time = redis.call('TIME')
-local since = string.format('(%.0f', time[1] * 1000000 + time[2] - window)
+local since = '(' .. string.format('%.0f', time[1] * 1000000 + time[2] - ARGV[1])
 
-if not redis.call('ZSCORE', key, 'w') then return redis.call('ZCOUNT', key, since, '+inf') end
-local sum = 0
-for _, hit in ipairs(redis.call('ZRANGEBYSCORE', key, since, '+inf')) do
-  if hit ~= 'w' then
-    local w = #hit == 11 and 1 or tonumber(string.match(hit, '^...........:(%d+)$'))
-    if not w then return -1 end
-    sum = sum + w
-  end
-end
-return sum
+local used = redis.call('ZCOUNT', key, since, '+inf')
+if used == 0 then return 0 end
+local last = redis.call('ZRANGE', key, -1, -1)[1]
+if #last == 11 then return used end
+if #last ~= 26 then return -1 end
+
+local before, own = struct.unpack('>I7I7', last, 2)
+used = before + own - 1 + used
+local first = redis.call('ZRANGEBYSCORE', key, since, '+inf', 'LIMIT', 0, 1)[1]
+if #first == 26 then used = used - struct.unpack('>I7', first, 2) end
+return used
