@@ -13,27 +13,24 @@ import (
 
 // Retryable is a predicate for a retry: it reports whether a later attempt may fare
 // better. That is so for the statuses 408, 429, 500, 502, 503, 504 and 529, which
-// some hosts use for being overloaded, and for connections that failed, broke or
-// took too long.
+// some hosts use for being overloaded, and for a [*ConnectionError].
 //
 // It is not so for any other status, and neither for 409 Conflict, since what it
 // conflicts with has to be looked at first, nor for 425 Too Early, which only a
-// request sent as early data can get, and Go sends none. Nor is it for a refusal, a
-// cancellation, a name that does not exist, and a certificate or protocol that is not
-// what was expected.
+// request sent as early data can get, and Go sends none. Nor is it for a connection
+// that failed because it was refused on this side or cancelled, or because a name does
+// not exist or a certificate or protocol is not what was expected.
 func Retryable(err error) bool {
-	if code := StatusOf(err); code != 0 {
-		switch code {
-		case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
-			http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, 529:
-			return true
-		}
+	switch StatusOf(err) {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, 529:
+		return true
+	case 0:
+		_, connection := errors.AsType[*ConnectionError](err)
+		return connection && !permanent(err)
+	default:
 		return false
 	}
-	return err != nil &&
-		!errors.Is(err, resilience.ErrRejected) &&
-		!errors.Is(err, context.Canceled) &&
-		!permanent(err)
 }
 
 // permanent reports whether a connection failed for a reason that stays. What
@@ -45,7 +42,10 @@ func permanent(err error) bool {
 	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
 	_, record := errors.AsType[tls.RecordHeaderError](err)
 	_, address := errors.AsType[*net.AddrError](err)
-	return certificate || record || address || errors.Is(err, http.ErrSchemeMismatch)
+	return certificate || record || address ||
+		errors.Is(err, http.ErrSchemeMismatch) ||
+		errors.Is(err, resilience.ErrRejected) || // by a Transport inside
+		errors.Is(err, context.Canceled)
 }
 
 // Classify is a classifier for a breaker ([breaker.Config.Classify]). Statuses from

@@ -11,10 +11,10 @@
 //
 // # Inside the chain
 //
-// A response that is a failure, by [Config.Failed], is a [*StatusError] to the
-// policies, and what the base returns is as it is. [Retryable] is a predicate over
-// these for a retry, [Classify] a classifier for a breaker, and [StatusOf] what to
-// make others of. [RequestFrom] finds the request; [Host], [ByRequest] and [PerHost]
+// To the policies, a response that is a failure, by [Config.Failed], is a
+// [*StatusError], and what the base returns instead of a response a
+// [*ConnectionError]. [Retryable] is a predicate over these for a retry, [Classify] a
+// classifier for a breaker, and [StatusOf] what to make others of. [RequestFrom] finds the request; [Host], [ByRequest] and [PerHost]
 // give requests a limiter's key and cost, and each host a circuit of its own.
 //
 // A status error's RetryAfter is what the first of these says that can be

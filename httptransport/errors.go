@@ -8,6 +8,19 @@ import (
 	"github.com/resilience-toolkit/resilience"
 )
 
+// A ConnectionError is, to the policies, what the base returned instead of a
+// response: the host was not reached, or the connection broke, or the attempt's time
+// limit ran out. Outside the transport it is what the base returned.
+type ConnectionError struct {
+	Err error // never nil
+}
+
+// Error implements error. It is the text of Err.
+func (e *ConnectionError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *ConnectionError) Unwrap() error { return e.Err }
+
 // A refusal is an attempt that could not be made, for a reason on this side.
 type refusal struct {
 	reason string

@@ -42,7 +42,7 @@ func (x *exchange) attempt(ctx context.Context) error {
 	previous.discard()
 	r, err := x.send(newAttemptContext(x.request.Context(), ctx), body)
 	if err != nil {
-		return x.fail(err)
+		return x.fail(&ConnectionError{Err: err})
 	}
 	surplus := x.swap(r)
 	surplus.discard()
@@ -160,11 +160,14 @@ func (x *exchange) result(err error) (*http.Response, error) {
 		return r.response, nil
 	}
 	r.discard()
-	switch {
-	case err == nil:
+	if err == nil {
 		err = errNoResponse
-	case x.only != nil && err == error(x.only):
+	}
+	if x.only != nil && err == error(x.only) {
 		err = x.only.Last
+	}
+	if c, ok := err.(*ConnectionError); ok {
+		err = c.Err
 	}
 	return nil, asTimeout(x.request.Context(), err)
 }

@@ -172,11 +172,12 @@ func TestClassify(t *testing.T) {
 }
 
 func TestRetryable(t *testing.T) {
+	assert.False(t, httptransport.Retryable(nil))
+	assert.False(t, httptransport.Retryable(io.EOF), "of a policy, perhaps: the base has not said it")
 	for name, test := range map[string]struct {
 		err  error
 		want bool
 	}{
-		"nothing":                {nil, false},
 		"refusal":                {&breaker.OpenError{}, false},
 		"cancelled":              {fmt.Errorf("x: %w", context.Canceled), false},
 		"limit of an attempt":    {context.DeadlineExceeded, true},
@@ -192,7 +193,10 @@ func TestRetryable(t *testing.T) {
 		"address":                {&net.OpError{Op: "dial", Err: &net.AddrError{Err: "missing port"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, test.want, httptransport.Retryable(test.err))
+			err := &httptransport.ConnectionError{Err: test.err}
+			assert.Equal(t, test.want, httptransport.Retryable(err))
+			assert.Equal(t, test.want, httptransport.Retryable(fmt.Errorf("x: %w", err)))
+			assert.EqualError(t, err, test.err.Error())
 		})
 	}
 }
