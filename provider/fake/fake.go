@@ -8,7 +8,7 @@
 //
 // # Zero values and concurrency
 //
-// An [LLM] comes from [Script] or [Match] and may be used by any number of goroutines
+// An [LLM] comes from [Script], [Match] or [Func], and may be used by any number of goroutines
 // at once. The zero [Answer] is an empty completion.
 //
 // # Errors
@@ -24,6 +24,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/resilience-toolkit/resilience"
@@ -83,8 +84,9 @@ type Rule struct {
 
 // An LLM is a language model for tests.
 type LLM struct {
+	answer func(text string) (Answer, error)
+
 	mu       sync.Mutex
-	next     func(text string) (Answer, error) // called with mu held
 	requests []provider.Request
 }
 
@@ -93,14 +95,14 @@ var _ provider.LLM = (*LLM)(nil)
 // Script returns a model that gives the answers in order, one to each call, and
 // [ErrNoAnswer] after the last.
 func Script(answers ...Answer) *LLM {
-	left := slices.Clone(answers)
-	return &LLM{next: func(string) (Answer, error) {
-		if len(left) == 0 {
+	answers = slices.Clone(answers)
+	var next atomic.Int64
+	return &LLM{answer: func(string) (Answer, error) {
+		n := next.Add(1)
+		if n > int64(len(answers)) {
 			return Answer{}, fmt.Errorf("%w: the script of %d is at its end", ErrNoAnswer, len(answers))
 		}
-		a := left[0]
-		left = left[1:]
-		return a, nil
+		return answers[n-1], nil
 	}}
 }
 
@@ -109,7 +111,7 @@ func Script(answers ...Answer) *LLM {
 // suits concurrent ones.
 func Match(rules ...Rule) *LLM {
 	rules = slices.Clone(rules)
-	return &LLM{next: func(text string) (Answer, error) {
+	return &LLM{answer: func(text string) (Answer, error) {
 		for _, r := range rules {
 			if strings.Contains(text, r.Contains) {
 				return r.Answer, nil
@@ -117,6 +119,12 @@ func Match(rules ...Rule) *LLM {
 		}
 		return Answer{}, fmt.Errorf("%w: none of %d rules fits the text %q", ErrNoAnswer, len(rules), provider.Snippet(text))
 	}}
+}
+
+// Func returns a model whose answers the function makes, from the text. It must be
+// safe for concurrent use.
+func Func(answer func(text string) Answer) *LLM {
+	return &LLM{answer: func(text string) (Answer, error) { return answer(text), nil }}
 }
 
 // Model returns [Model].
@@ -130,7 +138,10 @@ func (l *LLM) Complete(ctx context.Context, r provider.Request) (json.RawMessage
 	if err := resilience.ContextError(ctx); err != nil {
 		return nil, err
 	}
-	a, err := l.take(r)
+	l.mu.Lock()
+	l.requests = append(l.requests, r)
+	l.mu.Unlock()
+	a, err := l.answer(r.Text)
 	if err != nil {
 		return nil, err
 	}
@@ -147,13 +158,6 @@ func (l *LLM) Complete(ctx context.Context, r provider.Request) (json.RawMessage
 		return nil, a.Err
 	}
 	return provider.Gate(a.Completion, r.Schema)
-}
-
-func (l *LLM) take(r provider.Request) (Answer, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.requests = append(l.requests, r)
-	return l.next(r.Text)
 }
 
 // Requests returns the requests of all calls that were made, in the order in which
