@@ -73,30 +73,32 @@ var closeRules = []rule[*trial]{
 		name: "closing-during-calls-is-safe",
 		why:  "at a shutdown there are calls under way, and each must end: with its answer, with ErrClosed, or because the store has gone",
 		check: func(t *trial) {
-			type method struct {
-				name string
-				call func() error
+			calls := t.calls()
+			closed := make(chan struct{})
+			first := make(chan struct{}, 1) // one of the two who close waits for the other
+			steps := []func(){
+				func() { t.closeIt(1); first <- struct{}{} },
+				func() { t.closeIt(2); <-first; close(closed) },
 			}
-			var methods []method
-			for name, call := range t.calls() {
-				methods = append(methods, method{name, call})
+			for name, call := range calls {
+				steps = append(steps, func() {
+					for {
+						select {
+						case <-closed:
+							return
+						default:
+						}
+						err := call()
+						if _, gone := errors.AsType[*cache.UnavailableError](err); err != nil && !gone && !errors.Is(err, cache.ErrClosed) {
+							failf("%s while the cache is being closed: error is %q, want none, ErrClosed or an UnavailableError", name, err)
+						}
+					}
+				})
 			}
-			t.together(len(methods)+2, func(i int) {
-				if i >= len(methods) {
-					t.closeIt(i - len(methods) + 1)
-					return
-				}
-				m := methods[i]
-				for {
-					err := m.call()
-					if errors.Is(err, cache.ErrClosed) {
-						return
-					}
-					if _, ok := errors.AsType[*cache.UnavailableError](err); err != nil && !ok {
-						failf("%s while the cache is being closed: error is %q, want none, ErrClosed or an UnavailableError", m.name, err)
-					}
-				}
-			})
+			t.together(len(steps), func(i int) { steps[i]() })
+			for name, call := range calls {
+				mustMatch(call(), cache.ErrClosed, "%s after the cache was closed", name)
+			}
 		},
 	},
 }

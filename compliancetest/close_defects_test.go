@@ -42,4 +42,7 @@ var closeDefects = []defect{
 			return v, ok, err
 		}
 	}},
+	{rule: "closing-during-calls-is-safe", name: "it is never closed", put: func(b *broken) {
+		b.close = func() error { return nil }
+	}},
 }

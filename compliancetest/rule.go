@@ -68,7 +68,7 @@ func (s Suite) Run(t *testing.T) {
 				t.Run(c.short, func(t *testing.T) {
 					s.within(t, func(t *testing.T) {
 						if err := c.try(); err != nil {
-							t.Error(err)
+							t.Errorf("%v\nit is a rule because %s", err.Err, err.Why)
 						}
 					})
 				})
@@ -122,7 +122,7 @@ type group struct {
 type ruleCase struct {
 	Rule
 	short string
-	try   func() error // nil or a *RuleError
+	try   func() *RuleError // nil if the rule is kept
 }
 
 // newGroup binds rules to open, which makes a fresh subject for each of them and the
@@ -140,7 +140,7 @@ func newGroup[S any](name string, open func() (S, func() error, error), rules []
 	g.probe = func() error { return run(func(S) {}) }
 	for _, r := range rules {
 		c := ruleCase{Rule: Rule{Name: name + "/" + r.name, Why: r.why}, short: r.name}
-		c.try = func() error {
+		c.try = func() *RuleError {
 			if err := run(r.check); err != nil {
 				return &RuleError{Rule: c.Name, Why: c.Why, Err: err}
 			}

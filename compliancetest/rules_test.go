@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/resilience-toolkit/resilience/cache"
 	"github.com/resilience-toolkit/resilience/compliancetest"
 )
 
@@ -128,4 +129,43 @@ func TestEveryRuleIsBrokenByADefect(t *testing.T) {
 	for _, d := range defects {
 		assert.True(t, rules[d.rule], "there is no rule %s to catch %q", d.rule, d.name)
 	}
+}
+
+// idle answers everything at once with nothing, which a suite must survive.
+type idle struct{}
+
+func (idle) Get(context.Context, string) (string, bool, error)                           { return "", false, nil }
+func (idle) Set(context.Context, string, string, time.Duration) error                    { return nil }
+func (idle) Increment(context.Context, string, time.Duration) (int64, error)             { return 0, nil }
+func (idle) Delete(context.Context, string) error                                        { return nil }
+func (idle) RecordHit(context.Context, string, time.Time, time.Duration) error           { return nil }
+func (idle) CountHits(context.Context, string, time.Time) (int, error)                   { return 0, nil }
+func (idle) OldestHit(context.Context, string, time.Time) (t time.Time, _ bool, _ error) { return }
+func (idle) CompareAndSwap(context.Context, string, cache.Entry, cache.Entry, time.Duration) (bool, error) {
+	return false, nil
+}
+func (idle) GetMany(context.Context, []string, []cache.Entry) error                  { return nil }
+func (idle) Acquire(context.Context, string, cache.Request) (g cache.Grant, _ error) { return }
+func (idle) GiveBack(context.Context, string, cache.Slot) error                      { return nil }
+func (idle) Used(context.Context, string, time.Duration) (int64, error)              { return 0, nil }
+
+func TestACacheThatDoesNothingBreaksRules(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		suite := compliancetest.Cache(compliancetest.Harness[idle]{
+			New:    func() (idle, error) { return idle{}, nil },
+			Close:  func(idle) error { return nil },
+			Bubble: true,
+		})
+		var kept []string
+		for _, r := range suite.Rules() {
+			if suite.Only(r.Name).Check() == nil {
+				kept = append(kept, r.Name)
+			}
+		}
+		assert.Equal(t, []string{
+			"KeyValue/absent-is-an-answer",
+			"KeyValue/delete-of-nothing-is-no-error",
+			"HitWindow/no-hits-is-an-answer",
+		}, kept, "these ask for nothing")
+	})
 }

@@ -233,7 +233,10 @@ var compareAndSwapperRules = []rule[*trial]{
 						time.Sleep(time.Microsecond) // let the one who swaps in
 						continue
 					}
-					for swapped := false; !swapped; {
+					for swapped, tries := false, 0; !swapped; tries++ {
+						if tries > callers*each {
+							failf("CompareAndSwap of what Get returned has refused %d times, more often than there were increments", tries)
+						}
 						value, ok, err := t.kv.Get(t.ctx, t.key("n"))
 						must(err, "Get by one of %d goroutines", callers)
 						n, _ := strconv.Atoi(value)

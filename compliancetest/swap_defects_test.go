@@ -147,6 +147,11 @@ var compareAndSwapperDefects = []defect{
 			return cache.CompareAndSwap(ctx, pausing{b.able}, key, old, new, ttl)
 		}
 	})},
+	{rule: "swaps-and-increments-are-one-order", name: "it never swaps", put: swapped(func(*broken, swap) swap {
+		return func(context.Context, string, cache.Entry, cache.Entry, time.Duration) (bool, error) {
+			return false, nil
+		}
+	})},
 	{rule: "done-context-changes-nothing", name: "it swaps all the same", put: swapped(func(_ *broken, good swap) swap {
 		return func(c context.Context, key string, old, new cache.Entry, ttl time.Duration) (ok bool, err error) {
 			return ok, late(c, func() error { ok, err = good(ctx, key, old, new, ttl); return err })
