@@ -75,8 +75,9 @@ end
 if at - now > tonumber(ARGV[4]) then return { 0, at - now, 0 } end
 
 if extra or weight > 1 then id = '~' .. struct.pack('>I7I7', extra or 0, weight) .. id end
-redis.call('ZREMRANGEBYSCORE', key, '-inf', now - window)
+-- First, since a server without memory refuses it only before anything was written.
 redis.call('ZADD', key, at, id)
 -- To the millisecond after which nothing in it counts: by the server's clock, like all.
 redis.call('PEXPIREAT', key, math.ceil((at + window) / 1000))
+redis.call('ZREMRANGEBYSCORE', key, '-inf', now - window)
 return { 1, at - now, at }
