@@ -71,8 +71,8 @@ func (b *Breaker) refusal(v *view) error {
 
 // takePlace takes a place for a probe in the half-open circuit that v shows, if one
 // is free. Without one it returns what has become of the circuit.
-func (b *Breaker) takePlace(ctx context.Context, v *view) (grant, *view, error) {
-	ctx, cancel := b.bounded(ctx)
+func (b *Breaker) takePlace(caller context.Context, v *view) (grant, *view, error) {
+	ctx, cancel := b.bounded(caller)
 	defer cancel()
 	for i, key := range v.places() {
 		if v.taken[i] {
@@ -81,7 +81,7 @@ func (b *Breaker) takePlace(ctx context.Context, v *view) (grant, *view, error) 
 		p := &probe{key: key, holder: cache.Present(newID())}
 		ok, err := b.swap(ctx, key, cache.Absent(), p.holder, b.cfg.ProbeLease)
 		if err != nil {
-			b.release(ctx, p) // it may have been taken all the same
+			b.leave(caller, p)
 			return grant{}, nil, err
 		}
 		if !ok {
@@ -91,18 +91,27 @@ func (b *Breaker) takePlace(ctx context.Context, v *view) (grant, *view, error) 
 		// who has a place, and sees that the era goes on, has it by right.
 		now, err := b.refresh(ctx, v.phase)
 		if err != nil {
-			b.release(ctx, p)
+			b.leave(caller, p)
 			return grant{}, nil, err
 		}
 		if now.same(v.phase) {
 			return grant{phase: v.phase, probe: p}, now, nil
 		}
-		b.release(ctx, p)
-		return grant{}, now, nil
+		return grant{}, now, nil // the place is of an era that is over, and goes with its lease
 	}
 	if v.full() {
 		return grant{}, v, nil
 	}
 	now, err := b.refresh(ctx, v.phase)
 	return grant{}, now, err
+}
+
+// leave gives back a place that perhaps was taken. A caller who has gone does not wait
+// for that.
+func (b *Breaker) leave(caller context.Context, p *probe) {
+	if caller.Err() != nil && b.owned == nil {
+		go b.release(caller, p)
+		return
+	}
+	b.release(caller, p)
 }

@@ -69,8 +69,9 @@
 //
 // The zero [Config] is usable. The zero [Breaker] is not; [New] makes one. Breakers and
 // permits may be used by any number of goroutines at once. No hook or classifier is
-// called under a lock, and there is no goroutine except while a probe is running and
-// while a shared cache is being read.
+// called under a lock. There is no goroutine except while a probe is running, while a
+// shared cache is being read, and while a place in it is given back for a caller who
+// has gone.
 //
 // # Roads not taken
 //

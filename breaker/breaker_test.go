@@ -50,14 +50,24 @@ func TestNewNamesTheFieldAndTheValue(t *testing.T) {
 
 func TestTheLargestDurationsDoNotOverflow(t *testing.T) {
 	everywhere(t, func(t *testing.T, kv cache.KeyValue) {
-		b := newBreaker(t, breaker.Config{
-			Cache: kv, RecoveryTimeout: math.MaxInt64, ProbeLease: math.MaxInt64, Staleness: math.MaxInt64,
-		})
-		trip(t, b)
-		time.Sleep(1000 * time.Hour)
-		requireRefused(t, b)
-		require.NoError(t, b.ForceOpen(t.Context(), math.MaxInt64))
-		requireRefused(t, b)
+		const century = 100 * 365 * 24 * time.Hour
+		for i, cfg := range []breaker.Config{
+			{RecoveryTimeout: math.MaxInt64, ProbeLease: math.MaxInt64, Staleness: math.MaxInt64},
+			{RecoveryTimeout: math.MaxInt64},
+			{RecoveryTimeout: math.MaxInt64 - 24*time.Hour},
+			{ProbeLease: math.MaxInt64},
+		} {
+			cfg.Name, cfg.Cache = fmt.Sprint(i), kv
+			b := newBreaker(t, cfg)
+			time.Sleep(time.Hour)
+			trip(t, b)
+			if cfg.RecoveryTimeout > 0 {
+				time.Sleep(1000 * time.Hour)
+				assert.Greater(t, requireRefused(t, b).Wait, century)
+			}
+			require.NoError(t, b.ForceOpen(t.Context(), math.MaxInt64))
+			assert.Greater(t, requireRefused(t, b).Wait, century)
+		}
 	})
 }
 
@@ -567,11 +577,11 @@ func TestClosingReleasesOnlyWhatWasMade(t *testing.T) {
 		requireRefused(t, b)
 		require.NoError(t, kv.Set(t.Context(), "k", "v", 0))
 
-		own := newBreaker(t, breaker.Config{})
+		own, healthy := newBreaker(t, breaker.Config{}), newBreaker(t, breaker.Config{})
 		trip(t, own)
 		inFlight, err := newBreaker(t, breaker.Config{}).Allow(t.Context())
 		require.NoError(t, err)
-		for _, closed := range []*breaker.Breaker{a, own} {
+		for _, closed := range []*breaker.Breaker{a, own, healthy} {
 			require.NoError(t, closed.Close())
 			require.NoError(t, closed.Close())
 			assert.ErrorIs(t, closed.Do(t.Context(), succeed), cache.ErrClosed)

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"math"
 	"strconv"
 	"strings"
@@ -83,9 +82,7 @@ func (b *Breaker) newPhase(raw cache.Entry) *phase {
 		e, err := parse(raw.Value)
 		switch {
 		case err != nil:
-			// Closed, with a count of its own, so that it opens like any other and is
-			// replaced then.
-			p.err, p.run = err, fingerprint(raw.Value)
+			p.err = err // like none at all, and replaced at the next transition
 		case e.open:
 			p.open, p.era, p.run, p.until = true, e.era, "", after(b.now(), e.timeout)
 		default:
@@ -154,12 +151,6 @@ func parse(s string) (entry, error) {
 
 // newID returns an era, a run or the name of a holder that nobody else has.
 func newID() string { return rand.Text() }
-
-func fingerprint(s string) string {
-	h := fnv.New64a()
-	h.Write([]byte(s))
-	return strconv.FormatUint(h.Sum64(), 36)
-}
 
 // after returns d from now, or the end of time if that comes first.
 func after(now, d time.Duration) time.Duration {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/resilience-toolkit/resilience"
 	"github.com/resilience-toolkit/resilience/breaker"
 	"github.com/resilience-toolkit/resilience/cache"
 	"github.com/resilience-toolkit/resilience/cache/memory"
@@ -291,11 +292,36 @@ func TestACallerWhoLeavesWhileTakingAPlaceDoesNotKeepIt(t *testing.T) {
 			err := b.Do(ctx, func(context.Context) error { t.Error("the call was made"); return nil })
 			require.ErrorIs(t, err, context.Canceled)
 			kv.set(nil, nil)
+			synctest.Wait()
 			require.Equal(t, breaker.HalfOpen, stateOf(t, b))
 			p, err := b.Allow(t.Context())
 			require.NoError(t, err, "the place was lost")
 			p.Settle(t.Context(), breaker.Neutral)
 		}
+	})
+}
+
+// Not even if the store hangs.
+func TestACallerWhoLeavesDoesNotWaitForTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kv := newTap(memory.New())
+		b := newBreaker(t, breaker.Config{Cache: kv})
+		trip(t, b)
+		time.Sleep(30 * time.Second)
+		for _, op := range []string{"getmany", "swap"} {
+			kv.set(func(ctx context.Context, o, _ string) error {
+				if o == op {
+					<-ctx.Done()
+				}
+				return ctx.Err()
+			}, nil)
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			start := time.Now()
+			require.ErrorIs(t, b.Do(ctx, succeed), context.DeadlineExceeded)
+			assert.Equal(t, 100*time.Millisecond, time.Since(start))
+			cancel()
+		}
+		time.Sleep(time.Second) // what goes on ends by itself
 	})
 }
 
@@ -316,5 +342,58 @@ func TestNothingGoesOnAfterAProbeHasEnded(t *testing.T) {
 		uses := kv.total()
 		time.Sleep(time.Hour)
 		assert.Equal(t, uses, kv.total())
+	})
+}
+
+func TestAProbeWhoseVerdictCannotBeWrittenGivesItsPlaceBack(t *testing.T) {
+	for _, part := range []string{"swap state", "set timeout"} {
+		synctest.Test(t, func(t *testing.T) {
+			kv := newTap(memory.New())
+			b := newBreaker(t, breaker.Config{Cache: kv})
+			trip(t, b)
+			time.Sleep(30 * time.Second)
+			for _, op := range []func(context.Context) error{succeed, fail} {
+				kv.set(func(_ context.Context, o, p string) error {
+					if o+" "+p == part {
+						return errUnavailable
+					}
+					return nil
+				}, nil)
+				_ = b.Do(t.Context(), op)
+				kv.set(nil, nil)
+				if stateOf(t, b) == breaker.Closed {
+					trip(t, b)
+					time.Sleep(30 * time.Second)
+				}
+				p, err := b.Allow(t.Context())
+				require.NoError(t, err)
+				p.Settle(t.Context(), breaker.Neutral)
+			}
+		})
+	}
+}
+
+// A cache that cannot swap is good enough for one breaker: its callers take turns.
+func TestOverAPlainCacheOneBreakerGivesAPlaceOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kv := newTap(memory.New())
+		b := newBreaker(t, breaker.Config{Cache: plain{kv}})
+		trip(t, b)
+		time.Sleep(30 * time.Second)
+		release := kv.hold("before", "set", "probe")
+		calls := []*gated{begin(t.Context(), b), begin(t.Context(), b)}
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		impatient := begin(ctx, b)
+		synctest.Wait()
+		cancel()
+		require.ErrorIs(t, <-impatient.done, context.Canceled)
+		release()
+		synctest.Wait()
+		if calls[1].ran.Load() {
+			calls[0], calls[1] = calls[1], calls[0]
+		}
+		require.NoError(t, calls[0].finish(nil))
+		require.ErrorIs(t, <-calls[1].done, resilience.ErrRejected)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/resilience-toolkit/resilience"
 	"github.com/resilience-toolkit/resilience/breaker"
 	"github.com/resilience-toolkit/resilience/cache/memory"
 )
@@ -388,7 +389,7 @@ func TestWithAStalenessProbesAreStillDecidedInTheCache(t *testing.T) {
 func TestLooksThatFallTogetherShareARoundTrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kv := newTap(memory.New())
-		b := newBreaker(t, breaker.Config{Cache: kv})
+		b := newBreaker(t, breaker.Config{Cache: kv, OnStoreError: func(_ context.Context, err error) { t.Error(err) }})
 		release := kv.hold("before", "getmany", "state")
 		first, leave := context.WithCancelCause(t.Context())
 		mine := errors.New("the user closed the window")
@@ -437,27 +438,108 @@ func TestALookEndsWhenNobodyWaitsForIt(t *testing.T) {
 	})
 }
 
+func TestWhoComesAfterAllHaveLeftLooksAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kv := newTap(memory.New())
+		b := newBreaker(t, breaker.Config{Cache: kv, OnStoreError: func(_ context.Context, err error) { t.Error(err) }})
+		release := kv.hold("before", "getmany", "state")
+		ctx, cancel := context.WithCancel(t.Context())
+		impatient := begin(ctx, b)
+		synctest.Wait()
+		cancel()
+		require.ErrorIs(t, <-impatient.done, context.Canceled)
+		kv.mu.Lock()
+		kv.before = nil
+		kv.mu.Unlock()
+		require.NoError(t, b.Do(t.Context(), succeed)) // the abandoned look still hangs
+		release()
+	})
+}
+
+// keep has the next reply to a look wait for the function that is returned, and
+// those after it not.
+func (c *tap) keep() (release func()) {
+	gate := make(chan struct{})
+	once := sync.Once{}
+	c.set(nil, func(_ context.Context, op, _ string) error {
+		if op == "getmany" {
+			mine := false
+			once.Do(func() { mine = true })
+			if mine {
+				<-gate
+			}
+		}
+		return nil
+	})
+	return func() { close(gate) }
+}
+
 // Who joins a look that began before what this process did meanwhile must not be
 // told how it was.
 func TestALookThatIsOlderThanWhatWasDoneIsNotUsed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		kv := newTap(memory.New())
-		b := newBreaker(t, breaker.Config{Cache: kv})
-		release := kv.hold("after", "getmany", "state")
-		early := begin(t.Context(), b)
-		synctest.Wait()
-		kv.mu.Lock()
-		kv.after = nil
-		kv.mu.Unlock()
-		require.NoError(t, b.ForceOpen(t.Context(), time.Minute))
-		late := begin(t.Context(), b)
-		synctest.Wait()
-		release()
-		for _, c := range []*gated{early, late} {
-			var open *breaker.OpenError
-			require.ErrorAs(t, <-c.done, &open)
-		}
-	})
+	for _, staleness := range []time.Duration{0, time.Hour} {
+		t.Run(fmt.Sprint("by a call, stale ", staleness), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				kv := newTap(memory.New())
+				b := newBreaker(t, breaker.Config{Cache: kv, Staleness: staleness})
+				release := kv.keep()
+				early := begin(t.Context(), b)
+				synctest.Wait()
+				require.NoError(t, b.ForceOpen(t.Context(), time.Minute))
+				late := begin(t.Context(), b)
+				var state breaker.State
+				go func() { state, _ = b.State(t.Context()) }()
+				synctest.Wait()
+				release()
+				for _, c := range []*gated{early, late} {
+					var open *breaker.OpenError
+					require.ErrorAs(t, <-c.done, &open)
+				}
+				synctest.Wait()
+				assert.Equal(t, breaker.Open, state)
+				requireRefused(t, b)
+			})
+		})
+		t.Run(fmt.Sprint("by a call, the outcome unknown, stale ", staleness), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				kv := newTap(memory.New())
+				b := newBreaker(t, breaker.Config{Cache: kv, Staleness: staleness})
+				release := kv.keep()
+				early := begin(t.Context(), b)
+				synctest.Wait()
+				kv.mu.Lock()
+				kv.before = func(_ context.Context, op, _ string) error {
+					if op == "getmany" {
+						return errUnavailable
+					}
+					return nil
+				}
+				kv.mu.Unlock()
+				require.ErrorIs(t, b.ForceOpen(t.Context(), time.Minute), errUnavailable)
+				kv.mu.Lock()
+				kv.before = nil
+				kv.mu.Unlock()
+				release()
+				require.ErrorIs(t, <-early.done, resilience.ErrRejected)
+				requireRefused(t, b)
+			})
+		})
+		t.Run(fmt.Sprint("by a report, stale ", staleness), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				kv := newTap(memory.New())
+				b := newBreaker(t, breaker.Config{Cache: kv, Staleness: staleness})
+				failure := begin(t.Context(), b)
+				synctest.Wait()
+				release := kv.keep()
+				failure.end <- func() error { return errDown }
+				synctest.Wait()
+				require.NoError(t, b.ForceOpen(t.Context(), time.Minute))
+				release()
+				require.Equal(t, errDown, <-failure.done)
+				requireRefused(t, b)
+			})
+		})
+	}
 }
 
 // In real time, because virtual time stands still while code runs.

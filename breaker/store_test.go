@@ -3,6 +3,7 @@ package breaker_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -161,6 +162,7 @@ func TestStateThatCannotBeUnderstoodAdmitsAndIsReported(t *testing.T) {
 		"no timeout":       "v1 open 7 soon",
 		"a past timeout":   "v1 open 7 -1",
 		"no era":           "v1 closed  7",
+		"a long era":       "v1 open " + strings.Repeat("7", 100) + " 30000000000",
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -206,6 +208,12 @@ func TestACountThatCannotBeGoneOnWithIsReplaced(t *testing.T) {
 		for _, garbage := range []string{"many", "9223372036854775807", ""} {
 			b, told := withObserver(t, breaker.Config{Name: garbage, Cache: kv, FailureThreshold: 3})
 			counter := key(garbage, "failures 0 0")
+			require.NoError(t, kv.Set(t.Context(), counter, garbage, time.Hour))
+			require.NoError(t, b.Do(t.Context(), succeed))
+			_, there, err := kv.Get(t.Context(), counter)
+			require.NoError(t, err)
+			require.False(t, there, "a success clears it")
+			require.NoError(t, kv.Delete(t.Context(), key(garbage, "state")))
 			require.NoError(t, kv.Set(t.Context(), counter, garbage, time.Hour))
 			requireFailures(t, 0, 3, b)
 			require.Len(t, *told, 1)
@@ -393,6 +401,104 @@ func TestNoFailureIsLostWhenTheStateOfAHealthyCircuitLapses(t *testing.T) {
 			requireFailures(t, 1, 3, b)
 		})
 	}
+}
+
+// The call that was in flight, and the view of a private circuit, are of a state
+// that is not there any more.
+func TestNoFailureIsLostWhenTheStateHasLapsed(t *testing.T) {
+	everywhere(t, func(t *testing.T, kv cache.KeyValue) {
+		b := newBreaker(t, breaker.Config{Cache: kv, FailureThreshold: 3})
+		_ = b.Do(t.Context(), fail)
+		require.NoError(t, b.Do(t.Context(), succeed)) // writes the state
+		call := begin(t.Context(), b)
+		time.Sleep(25 * time.Hour)
+		_ = call.finish(errDown)
+		requireFailures(t, 1, 3, b)
+	})
+	everywhere(t, func(t *testing.T, kv cache.KeyValue) {
+		b := newBreaker(t, breaker.Config{Cache: kv, FailureThreshold: 3})
+		_ = b.Do(t.Context(), fail)
+		require.NoError(t, b.Do(t.Context(), succeed))
+		time.Sleep(25 * time.Hour)
+		requireFailures(t, 0, 3, b)
+	})
+}
+
+// What may have been written is looked for, whatever the staleness.
+func TestAfterAnErrorOfTheStoreTheNextCallLooks(t *testing.T) {
+	loseReply := func(kv *tap, op, part string) {
+		kv.set(nil, func(_ context.Context, o, p string) error {
+			if o == op && p == part {
+				return errUnavailable
+			}
+			return nil
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		kv := newTap(memory.New())
+		b, _ := withObserver(t, breaker.Config{Cache: kv, Staleness: 1000 * time.Hour, FailureThreshold: 2})
+		require.NoError(t, b.Do(t.Context(), succeed))
+		loseReply(kv, "increment", "failures")
+		_ = b.Do(t.Context(), fail)
+		kv.set(nil, nil)
+		require.NoError(t, b.Do(t.Context(), succeed))
+		requireFailures(t, 0, 2, b)
+
+		require.NoError(t, b.Reset(t.Context()))
+		_ = b.Do(t.Context(), fail)
+		loseReply(kv, "swap", "state")
+		_ = b.Do(t.Context(), fail)
+		kv.set(nil, nil)
+		requireRefused(t, b)
+
+		require.NoError(t, b.Reset(t.Context()))
+		require.NoError(t, b.Do(t.Context(), succeed))
+		loseReply(kv, "getmany", "state")
+		require.ErrorIs(t, b.ForceOpen(t.Context(), time.Minute), errUnavailable)
+		kv.set(nil, nil)
+		requireRefused(t, b)
+	})
+}
+
+func TestAMethodThatIsCancelledReturnsTheCause(t *testing.T) {
+	mine := errors.New("the user closed the window")
+	synctest.Test(t, func(t *testing.T) {
+		kv := newTap(memory.New())
+		b := newBreaker(t, breaker.Config{Cache: kv})
+		trip(t, b)
+		time.Sleep(30 * time.Second)
+		p, err := b.Allow(t.Context())
+		require.NoError(t, err)
+		for name, method := range map[string]func(context.Context) error{
+			"State":      func(ctx context.Context) error { _, err := b.State(ctx); return err },
+			"RetryAfter": func(ctx context.Context) error { _, err := b.RetryAfter(ctx); return err },
+			"Reset":      b.Reset,
+			"ForceOpen":  func(ctx context.Context) error { return b.ForceOpen(ctx, time.Minute) },
+			"Allow":      func(ctx context.Context) error { _, err := b.Allow(ctx); return err },
+			"Renew":      p.Renew,
+		} {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			kv.set(func(uctx context.Context, _, _ string) error { cancel(mine); <-uctx.Done(); return uctx.Err() }, nil)
+			err := method(ctx)
+			assert.ErrorIs(t, err, mine, name)
+			assert.ErrorIs(t, err, context.Canceled, name)
+		}
+	})
+}
+
+// The marker counts, not the clock of whoever reads it.
+func TestAsLongAsTheMarkerIsThereTheCircuitIsOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kv := memory.New()
+		b := newBreaker(t, breaker.Config{Name: "x", Cache: kv})
+		trip(t, b)
+		require.NoError(t, kv.Set(t.Context(), key("x", "timeout "+era(t, kv, "x")), "1", time.Hour))
+		time.Sleep(time.Hour - 1)
+		requireState(t, breaker.Open, b)
+		requireRefused(t, b)
+		time.Sleep(1)
+		require.NoError(t, b.Do(t.Context(), succeed))
+	})
 }
 
 func TestNoRetryAfterWithoutARefusal(t *testing.T) {

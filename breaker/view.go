@@ -107,12 +107,10 @@ func (b *Breaker) refresh(ctx context.Context, expected *phase) (*view, error) {
 		expected = b.view.Load().phase
 	}
 	v, err := b.read(ctx, expected)
-	if err != nil {
-		b.forget()
-		return nil, err
+	if err == nil {
+		b.install(ctx, v)
 	}
-	b.install(ctx, v)
-	return v, nil
+	return v, err
 }
 
 // install makes v the view of all callers unless they have a later one, and returns
