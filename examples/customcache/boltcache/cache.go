@@ -3,7 +3,8 @@
 //
 // It is an example of a cache of one's own, and a whole one: it passes the suites
 // of compliancetest and is meant to be copied and changed. One process at a time can
-// open a file.
+// open a file. A write is on the disk when it returns, which takes as long as the disk
+// takes: it is for calls that cost more than that, such as one to a model.
 //
 // Times to live and slots are measured by the wall clock of the moment the file was
 // opened, and from there by the monotonic one, so a step of the clock while the process
