@@ -6,34 +6,37 @@ import (
 	"net/http"
 )
 
-// own returns the body of a response so that release is called when nobody needs it
-// any more: when it is closed or, if it can only be read, at its end.
-func own(b io.ReadCloser, release func()) io.ReadCloser {
+// own returns the body of a response so that its attempt is released when nobody
+// needs it any more: when it is closed or, if it can only be read, at its end.
+func own(b io.ReadCloser, attempt *attemptContext) io.ReadCloser {
 	if b == nil || b == http.NoBody {
-		release()
+		attempt.release()
 		return b
 	}
 	if rwc, ok := b.(io.ReadWriteCloser); ok {
-		return &upgraded{ReadWriteCloser: rwc, release: release}
+		return &upgraded{ReadWriteCloser: rwc, attempt: attempt}
 	}
-	return &body{ReadCloser: b, release: release}
+	return &body{ReadCloser: b, attempt: attempt}
 }
 
 type body struct {
 	io.ReadCloser
-	release func()
+	attempt *attemptContext
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		err = b.attempt.explain(err)
+	}
 	if err != nil {
-		b.release()
+		b.attempt.release()
 	}
 	return n, err
 }
 
 func (b *body) Close() error {
-	defer b.release()
+	defer b.attempt.release()
 	return b.ReadCloser.Close()
 }
 
@@ -41,11 +44,11 @@ func (b *body) Close() error {
 // what can be read is not the end of what can be written.
 type upgraded struct {
 	io.ReadWriteCloser
-	release func()
+	attempt *attemptContext
 }
 
 func (b *upgraded) Close() error {
-	defer b.release()
+	defer b.attempt.release()
 	return b.ReadWriteCloser.Close()
 }
 

@@ -51,6 +51,16 @@ func (a *attemptContext) Err() error {
 	return err
 }
 
+// explain returns what to make of an error of the base. One that says no more than
+// that it was cancelled, as HTTP/2 does and whoever derives a context of this one,
+// does not say that a time limit was the reason.
+func (a *attemptContext) explain(err error) error {
+	if errors.Is(err, context.Canceled) && a.Err() == context.DeadlineExceeded {
+		return context.Cause(a.Context)
+	}
+	return err
+}
+
 // headersReceived ends what the policies' context governs. With limitBody, its
 // deadline goes on. It returns an error if that context has ended, for then it is
 // too late: the body is already cut off.

@@ -94,7 +94,7 @@ func (x *exchange) send(ctx *attemptContext, body io.ReadCloser) (r reply, err e
 	req := x.request.Clone(ctx) // its own headers, whatever the base does with them
 	req.Body = body
 	if r.response, err = x.transport.base.RoundTrip(req); err != nil {
-		return r, err
+		return r, ctx.explain(err)
 	}
 	if r.response == nil {
 		return r, fmt.Errorf("httptransport: %T returned neither a response nor an error", x.transport.base)
@@ -105,7 +105,7 @@ func (x *exchange) send(ctx *attemptContext, body io.ReadCloser) (r reply, err e
 	if r.response.Request == req {
 		r.response.Request = x.request
 	}
-	r.response.Body = own(r.response.Body, ctx.release)
+	r.response.Body = own(r.response.Body, ctx)
 	if x.transport.failed(r.response) {
 		r.failure = newStatusError(r.response)
 	}

@@ -3,6 +3,7 @@ package httptransport_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/resilience-toolkit/resilience"
 	"github.com/resilience-toolkit/resilience/httptransport"
+	"github.com/resilience-toolkit/resilience/timeout"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -87,6 +89,50 @@ func TestHTTP2BothWaysAtOnce(t *testing.T) {
 	assert.False(t, lines.Scan())
 	assert.NoError(t, lines.Err())
 	require.NoError(t, r.Body.Close())
+}
+
+func TestLimitsOverHTTP2(t *testing.T) {
+	var requests atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if requests.Add(1) > 1 {
+			w.WriteHeader(200)
+			_, _ = w.Write([]byte("x"))
+			w.(http.Flusher).Flush()
+		}
+		<-r.Context().Done()
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	for name, base := range map[string]http.RoundTripper{
+		"net/http": server.Client().Transport,
+		"a base with a context of its own": roundTripper(func(req *http.Request) (*http.Response, error) {
+			ctx, cancel := context.WithCancel(req.Context())
+			context.AfterFunc(req.Context(), cancel)
+			return server.Client().Transport.RoundTrip(req.WithContext(ctx))
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			requests.Store(0)
+			client := &http.Client{Transport: httptransport.New(base, httptransport.Config{LimitBody: true},
+				attempts(t, 2, httptransport.Retryable), limit(t, 100*time.Millisecond))}
+			r, err := client.Get(server.URL) // the first attempt is too slow
+			require.NoError(t, err)
+			assert.EqualValues(t, 2, requests.Load())
+			b, err := io.ReadAll(r.Body) // and so is the body
+			assert.Equal(t, "x", string(b))
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
+			assert.NotErrorIs(t, err, context.Canceled)
+			require.NoError(t, r.Body.Close())
+
+			requests.Store(-9)
+			_, err = client.Get(server.URL)
+			assert.EqualValues(t, -7, requests.Load())
+			_, exceeded := errors.AsType[*timeout.ExceededError](err)
+			assert.True(t, exceeded, "got %v", err)
+			assert.NotErrorIs(t, err, context.Canceled)
+		})
+	}
 }
 
 func TestExpectContinue(t *testing.T) {
