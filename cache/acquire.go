@@ -87,10 +87,13 @@ type Slot struct {
 	// ID tells apart the slots of one instant and, of slots of one instant that one
 	// process took one after the other, is the greater in the later.
 	ID uint64
+	// Clock tells apart the clocks of a cache that has several: slots of one clock can
+	// be compared, others cannot. It is zero in a cache that has one.
+	Clock uint32
 }
 
-// Compare orders the slots of one series by instant, then by ID: -1 if s comes
-// before t, +1 if after, 0 if they are the same.
+// Compare orders the slots of one series and one clock by instant, then by ID: -1 if
+// s comes before t, +1 if after, 0 if they are the same.
 func (s Slot) Compare(t Slot) int {
 	switch {
 	case s.At < t.At:

@@ -92,7 +92,7 @@ func (l *Limiter) wait(ctx context.Context, key, series string, cost int, grant 
 		return l.exceeded(ctx, key, cost, grant.Wait)
 	}
 	l.announce(ctx, key, series, cost, grant)
-	line := lineID{series, cost}
+	line := lineID{series, cost, grant.Slot.Clock}
 	w := l.waiting.join(line, grant.Slot, due)
 	if w == nil {
 		l.giveBack(ctx, series, grant.Slot)

@@ -8,8 +8,8 @@ import (
 	"github.com/resilience-toolkit/resilience/cache"
 )
 
-// A queue holds the callers of one limiter who wait, in a line for each series and
-// cost: slots of equal weight are exchangeable, others are not. Its zero value is
+// A queue holds the callers of one limiter who wait, in a line for each series, cost
+// and clock: slots of equal weight are exchangeable, others are not. Its zero value is
 // empty.
 type queue struct {
 	mu     sync.Mutex
@@ -20,6 +20,7 @@ type queue struct {
 type lineID struct {
 	series string
 	cost   int
+	clock  uint32 // of the slots: those of two clocks have no common order
 }
 
 // A line has as many waiters as slots. They are apart, so that who leaves from the
