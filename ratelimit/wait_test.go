@@ -238,6 +238,9 @@ func TestAWaitBeyondMaxWaitIsRefusedAtOnce(t *testing.T) {
 		assert.Zero(t, crowd.times[3], "the fourth would wait for half a minute")
 		wait, _ := resilience.RetryAfter(crowd.errors[3])
 		assert.Equal(t, 30*time.Second, wait)
+		distant, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		assert.ErrorIs(t, l.Acquire(distant, "k"), resilience.ErrRejected, "a distant deadline allows no more")
 		crowd.mu.Unlock()
 		crowd.wait()
 		assert.Equal(t, []int{0, 1, 2}, crowd.order)
@@ -284,6 +287,26 @@ func TestOneLateAnswerDoesNotHoldUpThoseBehind(t *testing.T) {
 		}
 		require.GreaterOrEqual(t, crowd.times[1], 5*time.Second)
 		require.LessOrEqual(t, crowd.times[1], 6*time.Second)
+	})
+}
+
+func TestAWaiterWithALateAnswerIsServedNoLaterThanTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &watched{Cache: memory.New()}
+		w.after = func(_ context.Context, call int64) {
+			if call == 3 {
+				time.Sleep(500 * time.Millisecond)
+			}
+		}
+		l := limiter(t, 2, time.Second, ratelimit.Config{Cache: w, MaxWait: time.Minute})
+		crowd := gather(l)
+		for range 3 {
+			crowd.arrive(t.Context(), 1)
+		}
+		time.Sleep(600 * time.Millisecond)
+		crowd.arrive(t.Context(), 1) // it shows that the slots are due at one second
+		crowd.wait()
+		assert.Equal(t, map[int]time.Duration{0: 0, 1: 0, 2: time.Second, 3: time.Second}, crowd.times)
 	})
 }
 
