@@ -42,6 +42,12 @@ func TestTheHotPathsAllocateNothing(t *testing.T) {
 				}
 				c.Acquire(ctx, names[i%keys], per(20, time.Second))
 			},
+			"Acquire, a burst in every window": func() {
+				time.Sleep(time.Second)
+				for range 40 {
+					c.Acquire(ctx, "burst", per(1000, time.Second))
+				}
+			},
 			"Acquire, refused": func() { c.Acquire(ctx, "full", full) },
 			"Acquire and GiveBack": func() {
 				g, _ := c.Acquire(ctx, "full", waiting(full, 2*time.Hour))

@@ -193,6 +193,35 @@ func TestReclaimingNeverForgetsALiveKey(t *testing.T) {
 	})
 }
 
+func TestAKeyWhoseTTLWasShortenedIsReclaimedInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := fresh(t)
+		const n = 1000
+		for i := range n {
+			require.NoError(t, c.Set(t.Context(), strconv.Itoa(i), "v", time.Hour))
+			require.NoError(t, c.Set(t.Context(), strconv.Itoa(i), "v", time.Second))
+		}
+		time.Sleep(time.Second)
+		for range 2 * n {
+			require.NoError(t, c.Set(t.Context(), "k", "v", time.Second))
+		}
+		assert.Equal(t, 1, c.Len())
+	})
+}
+
+func TestTheKeysOfOneGroupCollectEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := fresh(t)
+		most := 0
+		for i := range 20_000 {
+			require.NoError(t, c.Set(t.Context(), cache.Key("g", strconv.Itoa(i)), "v", time.Second))
+			time.Sleep(time.Millisecond)
+			most = max(most, c.Len())
+		}
+		assert.LessOrEqual(t, most, 1000+1)
+	})
+}
+
 func TestKeysThatAreDeletedLeaveNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := fresh(t)

@@ -20,7 +20,7 @@ const unqueued = -1
 // for concurrent use, and instants are passed in.
 type table[V any] struct {
 	nodes map[string]*node[V]
-	queue []due[V] // a heap, the earliest first; of every key with a deadline
+	queue []due[V] // a heap, the earliest first; of every key that has or had a deadline
 	peak  int      // the most keys since nodes was made
 }
 
@@ -84,12 +84,9 @@ func (t *table[V]) remove(n *node[V]) {
 // those that have expired.
 func (t *table[V]) reclaim(now int64, most int) {
 	for ; most > 0 && len(t.queue) > 0 && t.queue[0].at <= now; most-- {
-		switch n := t.queue[0].node; {
-		case n.deadline <= now:
+		if n := t.queue[0].node; n.deadline <= now {
 			t.remove(n)
-		case n.deadline == never:
-			t.unqueue(n)
-		default:
+		} else {
 			t.queue[0].at = n.deadline
 			t.down(0)
 		}

@@ -1,0 +1,169 @@
+package memory
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// What is tested here is what no answer shows: that what is kept to find things
+// soon, or to need little memory, is right and small after any operations.
+
+func TestTheQueueOfATableIsAHeapOfItsNodes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 30 {
+		var tbl table[int]
+		now := int64(0)
+		for range 300 {
+			key := strconv.Itoa(rng.IntN(40))
+			deadline := now + 1 + rng.Int64N(100)
+			if rng.IntN(10) == 0 {
+				deadline = never
+			}
+			n := tbl.nodes[key]
+			switch op := rng.IntN(10); {
+			case op < 3:
+				tbl.add(key, deadline)
+			case op < 6 && n != nil:
+				tbl.expire(n, deadline)
+			case op < 8 && n != nil:
+				tbl.remove(n)
+			case op == 8:
+				now += rng.Int64N(30)
+			default:
+				expired := 0
+				for _, n := range tbl.nodes {
+					if n.deadline <= now {
+						expired++
+					}
+				}
+				before := len(tbl.nodes)
+				tbl.reclaim(now, 1000)
+				require.Equal(t, expired, before-len(tbl.nodes))
+			}
+			for i, d := range tbl.queue {
+				require.Equal(t, i, d.node.pos)
+				require.Same(t, d.node, tbl.nodes[d.node.key])
+				require.LessOrEqual(t, d.at, d.node.deadline, "looked at no later than it expires")
+				require.LessOrEqual(t, tbl.queue[(i-1)/2].at, d.at)
+			}
+			for _, n := range tbl.nodes {
+				require.True(t, n.deadline == never || tbl.queue[n.pos].node == n)
+			}
+		}
+	}
+}
+
+func TestATableGivesBackTheRoomOfManyKeys(t *testing.T) {
+	var tbl table[int]
+	const n = 10_000
+	for i := range n {
+		tbl.add(strconv.Itoa(i), int64(i))
+	}
+	tbl.reclaim(n-101, n)
+	assert.Len(t, tbl.nodes, 100)
+	assert.Less(t, tbl.peak, 1000)
+	assert.Less(t, cap(tbl.queue), 1000)
+	for i := n - 100; i < n; i++ {
+		require.NotNil(t, tbl.get(strconv.Itoa(i), n-101))
+	}
+}
+
+func TestGapsKnowTheIndexOfEveryIDAndStayFew(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 40 {
+		next := rng.Uint64N(1 << 60)
+		var g gaps
+		var ids []uint64  // that are there
+		var dead []uint64 // that were
+		for range 100 {
+			switch op := rng.IntN(10); {
+			case op < 4:
+				ids = append(ids, next)
+				next++
+			case op < 8 && len(ids) > 1:
+				i := len(ids) - 1
+				if op < 6 {
+					i = rng.IntN(len(ids))
+				}
+				g = g.add(ids[i])
+				dead = append(dead, ids[i])
+				ids = append(ids[:i], ids[i+1:]...)
+			case len(ids) > 1:
+				gone := rng.IntN(len(ids) - 1)
+				dead = append(dead, ids[:gone]...)
+				ids = ids[gone:]
+				g = g.trim(next, len(ids))
+				for k := 1; k < len(g); k++ {
+					require.Greater(t, g[k].end, ids[0], "what is before the first hit is forgotten")
+				}
+			}
+			for i, id := range ids {
+				got, ok := g.index(id, next, len(ids))
+				require.True(t, ok)
+				require.Equal(t, i, got)
+			}
+			for _, id := range append(dead, 0, next, next+1) {
+				_, ok := g.index(id, next, len(ids))
+				require.False(t, ok)
+			}
+			for k := 1; k < len(g); k++ {
+				require.Less(t, g[k-1].end, g[k].end)
+				if k > 1 {
+					require.Greater(t, g.start(k), g[k-1].end, "gaps that meet are one")
+				}
+			}
+		}
+	}
+}
+
+func TestASeriesGivesBackTheRoomOfABurst(t *testing.T) {
+	var s series
+	now := int64(0)
+	for range 100_000 {
+		s.push(now, 2)
+	}
+	for range 100 { // one hit per window
+		now += 10
+		s.discard(now - 9)
+		s.push(now, 1)
+	}
+	assert.LessOrEqual(t, len(s.ring), 16)
+	assert.Nil(t, s.more, "nor does it remember weights")
+}
+
+func TestGivingBackTheLastSlotAllocatesNothingHoweverManyThereAre(t *testing.T) {
+	var s series
+	for i := range int64(100_000) {
+		s.push(i, 1)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 100 {
+		id := s.push(100_000, 1)
+		i, ok := s.find(100_000, id)
+		require.True(t, ok)
+		s.remove(i, id)
+	}
+	runtime.ReadMemStats(&after)
+	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<10))
+	assert.LessOrEqual(t, len(s.more.gaps), 2)
+}
+
+func TestASeriesThatIsNeverEmptyForgetsItsOldGaps(t *testing.T) {
+	var s series
+	for now := range int64(10_000) {
+		s.discard(now - 10)
+		s.push(now, 1)
+		id := s.push(now, 1)
+		i, ok := s.find(now, id)
+		require.True(t, ok)
+		s.remove(i, id)
+	}
+	assert.Equal(t, 11, s.n)
+	assert.LessOrEqual(t, len(s.more.gaps), s.n+1)
+}
