@@ -27,7 +27,7 @@ const (
 // the SDK reads bodies without a limit, and makes of everything that is not its JSON an
 // error that has lost the status.
 type exchange struct {
-	key    key
+	hide   hider
 	schema string // the name of the schema that was asked for
 
 	sent   bool // the request went out
@@ -54,10 +54,11 @@ func (x *exchange) middleware(req *http.Request, next option.MiddlewareNext) (*h
 		return nil, err // the connection broke in the middle of the answer
 	}
 	body = bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(body), []byte("\ufeff")))
+	body = []byte(x.hide(string(body)))
 	x.body = body
 	switch {
 	case !good:
-		x.err = hostError(req, res, x.key.hideBytes(body))
+		x.err = hostError(req, res, body, x.hide)
 	case !whole:
 		x.err = x.malformed(fmt.Errorf("the body is longer than %d bytes", limit))
 	case len(body) == 0:
@@ -67,7 +68,7 @@ func (x *exchange) middleware(req *http.Request, next option.MiddlewareNext) (*h
 	case body[0] != '{':
 		x.err = x.malformed(errors.New("the body is not a JSON object"))
 	default:
-		x.err = errorInside(req, res, x.key.hideBytes(body))
+		x.err = errorInside(req, res, body, x.hide)
 	}
 	if x.err != nil {
 		return nil, x.err
@@ -92,7 +93,7 @@ func read(body io.ReadCloser, limit int) (text []byte, whole bool, err error) {
 }
 
 func (x *exchange) malformed(why error) error {
-	text := x.key.hide(string(x.body[:min(len(x.body), maxError)]))
+	text := x.hide.message(string(x.body[:min(len(x.body), maxError)]))
 	return &provider.MalformedCompletionError{
 		Completion: provider.Completion{Text: text},
 		Schema:     x.schema,
@@ -110,7 +111,7 @@ func (l *LLM) failure(ctx context.Context, x *exchange, err error) error {
 	case x.read:
 		return x.malformed(err)
 	}
-	e := &provider.HostError{Kind: provider.Disconnected, Transient: true, Err: err}
+	e := &provider.HostError{Kind: provider.Disconnected, Transient: true, Err: l.hide.error(err)}
 	var timeout interface{ Timeout() bool }
 	switch {
 	case ctx.Err() != nil:
@@ -123,7 +124,7 @@ func (l *LLM) failure(ctx context.Context, x *exchange, err error) error {
 		e.Transient = !distrusted
 	}
 	if e.Message == "" {
-		e.Message = provider.Snippet(l.key.hide(err.Error()))
+		e.Message = provider.Snippet(e.Err.Error())
 	}
 	return e
 }

@@ -6,6 +6,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 )
 
 type netConn = net.Conn
@@ -26,4 +27,11 @@ func hijack(w http.ResponseWriter, reset bool, raw string) {
 		tcp.SetLinger(0)
 	}
 	conn.Close()
+}
+
+func newTLS(h http.Handler) *httptest.Server {
+	s := httptest.NewUnstartedServer(h)
+	s.Config.ErrorLog = quiet
+	s.StartTLS()
+	return s
 }

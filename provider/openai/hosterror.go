@@ -16,18 +16,19 @@ import (
 )
 
 // hostError judges a response whose status is no success. The body is the part that
-// was read of it, without credentials.
-func hostError(req *http.Request, res *http.Response, body []byte) error {
+// was read of it.
+func hostError(req *http.Request, res *http.Response, body []byte, hide hider) error {
+	body = []byte(hide.message(string(body)))
 	w := parseError(body)
 	if w.message == "" && len(w.object) == 0 {
 		w.message = strings.Join(strings.Fields(string(body)), " ") // a page, or a line of text
 	}
-	return judge(provider.StatusError(res.StatusCode), w, req, res, body)
+	return judge(provider.StatusError(res.StatusCode), w, vendorError(w.object, req, res, body, hide))
 }
 
 // errorInside judges a response whose status is a success, and returns nil if there is
 // no error object in the place of the choices, or of the first choice's message.
-func errorInside(req *http.Request, res *http.Response, body []byte) error {
+func errorInside(req *http.Request, res *http.Response, body []byte, hide hider) error {
 	var envelope struct {
 		Error   json.RawMessage
 		Choices []*struct{ Error json.RawMessage }
@@ -44,13 +45,14 @@ func errorInside(req *http.Request, res *http.Response, body []byte) error {
 	if len(inner) == 0 || string(inner) == "null" {
 		return nil
 	}
-	w := parseError(append(append([]byte(`{"error":`), inner...), '}'))
+	body = []byte(hide.message(`{"error":` + string(inner) + "}"))
+	w := parseError(body)
 	e := provider.StatusError(w.status)
 	if w.status == 0 {
 		e.Kind, e.Transient = provider.Unavailable, true // it accepted the request and then failed
 	}
 	e.Status = res.StatusCode
-	return judge(e, w, req, res, body)
+	return judge(e, w, vendorError(w.object, req, res, body, hide))
 }
 
 // wireError is what an error object says, whichever way the host spells it.
@@ -130,8 +132,7 @@ var tooLong = regexp.MustCompile(`(?i)context (length|window|size)|maximum model
 
 // judge refines what the status says by what this vendor's codes mean, most telling
 // first.
-func judge(e *provider.HostError, w wireError, req *http.Request, res *http.Response, body []byte) error {
-	vendor := vendorError(w.object, req, res, body)
+func judge(e *provider.HostError, w wireError, vendor *openai.Error) error {
 	if w.is("content_filter", "content_policy_violation", "responsibleaipolicyviolation", "invalid_prompt") || w.flagged {
 		return &provider.RefusedCompletionError{
 			Completion: provider.Completion{Finish: provider.FinishFiltered, Refusal: w.message},
@@ -159,24 +160,24 @@ func judge(e *provider.HostError, w wireError, req *http.Request, res *http.Resp
 		e.Kind, e.Transient = provider.RateLimited, true
 	case vague && w.is("overloaded_error", "engine_overloaded"):
 		e.Kind, e.Transient = provider.Overloaded, true
-	case vague && w.is("invalid_request_error") && res.StatusCode < 300:
+	case vague && w.is("invalid_request_error") && vendor.StatusCode < 300:
 		e.Kind, e.Transient = provider.InvalidRequest, false
 	}
-	switch res.Header.Get("X-Should-Retry") {
+	switch vendor.Response.Header.Get("X-Should-Retry") {
 	case "false":
 		e.Transient = false
 	case "true":
 		e.Transient = e.Kind != provider.QuotaExhausted && e.Kind != provider.TooLong
 	}
 	if e.Transient {
-		e.Hint = retryAfter(res.Header, time.Now())
+		e.Hint = retryAfter(vendor.Response.Header, time.Now())
 	}
 	return e
 }
 
 // vendorError returns what the SDK would have: its own error type, filled in as far as
-// the body allows, whose request no longer holds a header with a credential.
-func vendorError(object json.RawMessage, req *http.Request, res *http.Response, body []byte) *openai.Error {
+// the body allows, but without any credential.
+func vendorError(object json.RawMessage, req *http.Request, res *http.Response, body []byte, hide hider) *openai.Error {
 	v := &openai.Error{}
 	if len(object) > 0 && object[0] == '{' {
 		_ = v.UnmarshalJSON(object) // what does not fit stays in the body
@@ -189,6 +190,12 @@ func vendorError(object json.RawMessage, req *http.Request, res *http.Response, 
 		}
 	}
 	answer := *res
+	answer.Header = res.Header.Clone()
+	for _, values := range answer.Header {
+		for i := range values {
+			values[i] = hide(values[i])
+		}
+	}
 	answer.Request = clean
 	answer.Body = io.NopCloser(bytes.NewReader(body))
 	v.StatusCode, v.Request, v.Response = res.StatusCode, clean, &answer

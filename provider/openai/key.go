@@ -1,22 +1,32 @@
 package openai
 
 import (
+	"errors"
 	"regexp"
 	"strings"
 )
 
-// A key is a credential that must not get into an error or a log.
-type key string
+// A hider takes the key out of what a host sends back, which may repeat it. It is a
+// function because a field of a struct gets into a log with the struct.
+type hider func(s string) string
 
-// Hosts repeat a key they do not accept, in whole or with its middle masked.
-var masked = regexp.MustCompile(`[A-Za-z0-9_-]+\*{3,}[A-Za-z0-9_-]*`)
-
-// hide returns s without the key.
-func (k key) hide(s string) string {
-	if k != "" {
-		s = strings.ReplaceAll(s, string(k), "[key]")
+func hide(key string) hider {
+	if key == "" {
+		return func(s string) string { return s }
 	}
-	return masked.ReplaceAllString(s, "[key]")
+	return func(s string) string { return strings.ReplaceAll(s, key, "[key]") }
 }
 
-func (k key) hideBytes(b []byte) []byte { return []byte(k.hide(string(b))) }
+// Hosts repeat a key they do not accept with its middle masked, too.
+var masked = regexp.MustCompile(`[A-Za-z0-9_-]+\*{3,}[A-Za-z0-9_-]*`)
+
+// message returns what a host says about an error, without anything like a key.
+func (h hider) message(s string) string { return masked.ReplaceAllString(h(s), "[key]") }
+
+// error returns err, or one in its place if its text holds the key.
+func (h hider) error(err error) error {
+	if text := err.Error(); h(text) != text {
+		return errors.New(h(text))
+	}
+	return err
+}

@@ -26,8 +26,9 @@
 // two shapes it comes. A body that is no completion, a proxy's page under a status of
 // 200 for instance, is a [provider.MalformedCompletionError] with that status; an
 // error object under a status of 200 is a HostError like any other. The vendor's error
-// is inside, as an *openai.Error of the SDK, without credentials. No text of an error
-// holds the key, even where the host repeats it.
+// is inside, as an *openai.Error of the SDK, without credentials. The key is
+// taken out of everything that the host sends back, so that it gets into no error and
+// no log.
 //
 // 409 and 425 are worth another try (see [provider.StatusError]), as this vendor
 // answers the former for a lock it could not get. If the host says whether to try
@@ -118,7 +119,7 @@ func (c Config) Format(s fmt.State, verb rune) {
 type LLM struct {
 	name         string // as Model returns it
 	model        string // as the host knows it
-	key          key
+	hide         hider
 	maxOutput    int
 	timeout      time.Duration
 	budgetField  string
@@ -147,7 +148,7 @@ func New(model string, cfg Config) (*LLM, error) {
 	l := &LLM{
 		name:         host + "/" + model,
 		model:        model,
-		key:          key(cfg.APIKey),
+		hide:         hide(cfg.APIKey),
 		maxOutput:    cfg.MaxOutput,
 		timeout:      cfg.Timeout,
 		budgetField:  "max_tokens", // the name that every imitator knows
@@ -193,7 +194,7 @@ func (c Config) baseURL() (*url.URL, error) {
 		return url.Parse(DefaultBaseURL)
 	}
 	bad := func(want string) error {
-		return fmt.Errorf("BaseURL is %q, want %s", key(c.APIKey).hide(redactedURL(c.BaseURL)), want)
+		return fmt.Errorf("BaseURL is %q, want %s", hide(c.APIKey)(redactedURL(c.BaseURL)), want)
 	}
 	u, err := url.Parse(c.BaseURL)
 	switch {
@@ -256,13 +257,6 @@ func httpClient(given *http.Client) *http.Client {
 // Model returns the provider's name, a slash and the model's.
 func (l *LLM) Model() string { return l.name }
 
-// String returns what Model does. Together with GoString it keeps the key out of
-// whatever prints an LLM.
-func (l *LLM) String() string { return l.name }
-
-// GoString returns what Model does.
-func (l *LLM) GoString() string { return l.name }
-
 // Complete implements [provider.LLM].
 func (l *LLM) Complete(ctx context.Context, r provider.Request) (json.RawMessage, error) {
 	if err := r.Validate(); err != nil {
@@ -277,7 +271,7 @@ func (l *LLM) Complete(ctx context.Context, r provider.Request) (json.RawMessage
 	}
 	limited, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	x := exchange{key: l.key, schema: r.Schema.Name()}
+	x := exchange{hide: l.hide, schema: r.Schema.Name()}
 	answer, err := l.chat.New(limited, params, option.WithMiddleware(x.middleware))
 	switch {
 	case ctx.Err() != nil && err != nil:
