@@ -17,14 +17,14 @@ import (
 // one, and is discarded when the next attempt begins or the call ends without it.
 type exchange struct {
 	transport *Transport
-	request   *http.Request         // the caller's
-	only      *retry.ExhaustedError // of a request that may not be sent again
+	request   *http.Request // the caller's
 
 	// A policy runs attempts one after the other, and none after it has returned.
 	// One that breaks this rule must not leak a response; hence the lock.
 	mu       sync.Mutex
 	attempts int
 	reply    reply
+	final    error // of an attempt at what may not be sent again; nil for none
 	over     bool
 }
 
@@ -69,7 +69,7 @@ func (x *exchange) body(n int) (io.ReadCloser, error) {
 	case n == 1:
 		return req.Body, nil
 	case !x.repeatable(): // not asked by a retry of package retry: see fail
-		return nil, &refusal{reason: "the request may not be sent again", err: x.only}
+		return nil, &refusal{reason: "the request may not be sent again", err: x.final}
 	case !hasBody(req):
 		return req.Body, nil
 	default:
@@ -120,8 +120,13 @@ func (x *exchange) fail(err error) error {
 	if x.repeatable() {
 		return err
 	}
-	x.only = &retry.ExhaustedError{Attempts: 1, Reason: retry.AttemptsUsed, Last: err}
-	return x.only
+	err = &retry.ExhaustedError{Attempts: 1, Reason: retry.AttemptsUsed, Last: err}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.over {
+		x.final = err
+	}
+	return err
 }
 
 func (x *exchange) repeatable() bool {
@@ -163,13 +168,18 @@ func (x *exchange) result(err error) (*http.Response, error) {
 	if err == nil {
 		err = errNoResponse
 	}
-	if x.only != nil && err == error(x.only) {
-		err = x.only.Last
+	return nil, asTimeout(x.request.Context(), x.bare(err))
+}
+
+// bare returns an error without what it was to the policies only.
+func (x *exchange) bare(err error) error {
+	if e, ok := err.(*retry.ExhaustedError); ok && err == x.final {
+		err = e.Last
 	}
-	if c, ok := err.(*ConnectionError); ok {
-		err = c.Err
+	if e, ok := err.(*ConnectionError); ok {
+		err = e.Err
 	}
-	return nil, asTimeout(x.request.Context(), err)
+	return err
 }
 
 var errNoResponse = errors.New("httptransport: a policy reported success without a response")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -210,6 +211,29 @@ func TestConnectionOfADiscardedResponseIsUsedAgain(t *testing.T) {
 			assert.EqualValues(t, 1, n.opened.Load())
 		})
 	}
+}
+
+func TestAttemptsOfOneCallShareTheOneConnectionAllowed(t *testing.T) {
+	var requests atomic.Int64
+	n := loopback(t, func(w http.ResponseWriter, _ *http.Request) {
+		if requests.Add(1)%3 != 0 {
+			w.WriteHeader(503)
+			_, _ = w.Write(make([]byte, 1<<20)) // too much to drain
+		}
+	})
+	n.Base.MaxConnsPerHost = 1
+	client := &http.Client{Transport: httptransport.New(n.Base, httptransport.Config{}, attempts(t, 3, httptransport.Retryable))}
+	var wg sync.WaitGroup
+	for range 5 {
+		wg.Go(func() {
+			r, err := client.Get(n.URL)
+			if assert.NoError(t, err) {
+				_ = r.Body.Close()
+			}
+		})
+	}
+	wg.Wait()
+	assert.LessOrEqual(t, n.open.Load(), int64(1))
 }
 
 func TestBodyThatFailsHalfwayDoesNotStopTheNextAttempt(t *testing.T) {
@@ -534,6 +558,82 @@ func TestPanicLeavesNothingOpen(t *testing.T) {
 		})
 		assert.Error(t, base.all[0].Err())
 	})
+}
+
+// Latencies, statuses, bodies, cancellations and careless readers in any combination.
+// A goroutine left behind would keep the bubble from ending.
+func TestNothingIsLeftHoweverCallsEnd(t *testing.T) {
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 0))
+			var mu sync.Mutex
+			pick := func(n int) int {
+				mu.Lock()
+				defer mu.Unlock()
+				return random.IntN(n)
+			}
+			pause := func(ctx context.Context) bool {
+				select {
+				case <-time.After(time.Duration(pick(2000)) * time.Millisecond):
+					return true
+				case <-ctx.Done():
+					return false
+				}
+			}
+			n := inMemory(t, func(w http.ResponseWriter, r *http.Request) {
+				if !pause(r.Context()) {
+					return
+				}
+				switch pick(6) {
+				case 0:
+					panic(http.ErrAbortHandler)
+				case 1, 2:
+					w.WriteHeader(503)
+				}
+				for range pick(4) {
+					_, _ = w.Write(make([]byte, pick(50_000)))
+					w.(http.Flusher).Flush()
+					if !pause(r.Context()) {
+						return
+					}
+				}
+			})
+			var contexts []context.Context
+			base := roundTripper(func(req *http.Request) (*http.Response, error) {
+				mu.Lock()
+				contexts = append(contexts, req.Context())
+				mu.Unlock()
+				return n.Base.RoundTrip(req)
+			})
+			transport := httptransport.New(base, httptransport.Config{LimitBody: seed%2 == 0},
+				limit(t, 6*time.Second), attempts(t, 3, httptransport.Retryable), limit(t, 3*time.Second))
+			var wg sync.WaitGroup
+			for range 40 {
+				wg.Go(func() {
+					ctx := t.Context()
+					if pick(2) == 0 {
+						limited, cancel := context.WithTimeout(ctx, time.Duration(pick(9000))*time.Millisecond)
+						t.Cleanup(cancel) // not before it has been looked at what is left
+						ctx = limited
+					}
+					r, err := transport.RoundTrip(get(t, "http://host.test/").WithContext(ctx))
+					if err != nil {
+						return
+					}
+					_, _ = io.CopyN(io.Discard, r.Body, int64(pick(100_000)))
+					_ = r.Body.Close()
+				})
+			}
+			wg.Wait()
+			assert.NotEmpty(t, contexts)
+			for _, ctx := range contexts {
+				assert.Error(t, ctx.Err())
+			}
+			n.Base.CloseIdleConnections()
+			synctest.Wait()
+			assert.Zero(t, n.open.Load())
+		})
+	}
 }
 
 // A policy that does not wait for its attempt breaks the rules, and loses its own

@@ -154,6 +154,25 @@ func TestForeignRetryIsRefusedASecondAttempt(t *testing.T) {
 	assert.Equal(t, 503, httptransport.StatusOf(refusal))
 }
 
+// A policy that runs its operation again after a success, to compare perhaps.
+func TestSuccessNotToBeRepeatedIsNotRepeated(t *testing.T) {
+	url, requests := script(t, 200)
+	var second error
+	transport := httptransport.New(nil, httptransport.Config{}, policy(func(ctx context.Context, op func(context.Context) error) error {
+		err := op(ctx)
+		second = op(ctx)
+		return err
+	}))
+	req, err := http.NewRequest("POST", url, strings.NewReader("x"))
+	require.NoError(t, err)
+	r, err := transport.RoundTrip(req)
+	require.NoError(t, err)
+	assert.Equal(t, "answer 1", read(t, r))
+	assert.EqualValues(t, 1, requests.Load())
+	assert.ErrorIs(t, second, resilience.ErrRejected)
+	assert.EqualError(t, second, "httptransport: the request may not be sent again")
+}
+
 func TestEveryAttemptSendsTheSameRequest(t *testing.T) {
 	type received struct {
 		body   string
