@@ -2,6 +2,7 @@ package memory_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync"
@@ -337,7 +338,8 @@ func TestARequestOutOfRangeIsAnError(t *testing.T) {
 }
 
 // Virtual time stands still while code runs, and so hides what two readings of the
-// clock can do to each other. This is the one test in real time.
+// clock can do to each other. This is the one
+// test in real time.
 func TestNeverMoreThanTheLimitInAnySpanInRealTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes four seconds of real time")
@@ -379,6 +381,51 @@ func TestNeverMoreThanTheLimitInAnySpanInRealTime(t *testing.T) {
 		}
 		assert.GreaterOrEqual(t, len(slots), windows*limit, "and none is lost")
 	}
+	t.Run("with weights, waits and slots given back", func(t *testing.T) {
+		t.Parallel()
+		c := fresh(t)
+		ask := waiting(per(limit, 10*time.Millisecond), 30*time.Millisecond)
+		var mu sync.Mutex
+		type hit struct {
+			cache.Slot
+			weight int64
+		}
+		var hits []hit
+		var wg sync.WaitGroup
+		start := time.Now()
+		for g := range goroutines {
+			rng := rand.New(rand.NewPCG(uint64(g), 0))
+			wg.Go(func() {
+				var mine []hit
+				for time.Since(start) < window/2 {
+					weight := 1 + rng.Int64N(limit/2)
+					g, err := c.Acquire(t.Context(), "k", weighing(ask, weight))
+					switch {
+					case !assert.NoError(t, err):
+						return
+					case !g.OK:
+					case rng.IntN(3) == 0:
+						assert.NoError(t, c.GiveBack(t.Context(), "k", g.Slot))
+					default:
+						mine = append(mine, hit{g.Slot, weight})
+					}
+				}
+				mu.Lock()
+				hits = append(hits, mine...)
+				mu.Unlock()
+			})
+		}
+		wg.Wait()
+		slices.SortFunc(hits, func(a, b hit) int { return a.Compare(b.Slot) })
+		sum, first := int64(0), 0
+		for _, h := range hits {
+			for sum += h.weight; h.At-hits[first].At >= ask.Window.Microseconds(); first++ {
+				sum -= hits[first].weight
+			}
+			require.LessOrEqual(t, sum, int64(limit))
+		}
+		assert.Greater(t, len(hits), 100)
+	})
 	t.Run("from any instant", func(t *testing.T) {
 		t.Parallel()
 		hammer(t, fresh(t))

@@ -17,7 +17,8 @@
 // nanosecond. The slots of Acquire are in whole microseconds, with the finer part of the
 // present cut off; since every wait is in whole microseconds too, who sleeps exactly the
 // wait of an answer finds the slot, and never comes before it. In a bubble of
-// testing/synctest time is the bubble's, if New was called there.
+// testing/synctest time is the bubble's, if New was called there. Whether any passes
+// while the machine is suspended is the operating system's choice.
 //
 // # Memory
 //

@@ -170,7 +170,7 @@ func checkTTL(op string, ttl, least time.Duration) error {
 	return &cache.ArgumentError{Op: op, Field: "ttl", Value: ttl, Want: want}
 }
 
-// Delete implements [cache.KeyValue].
+// Delete implements [cache.KeyValue]. It removes first the value and then the series.
 func (c *Cache) Delete(ctx context.Context, key string) error {
 	values := c.valueShard(key)
 	if err := enter(ctx, values); err != nil {

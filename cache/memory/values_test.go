@@ -3,6 +3,8 @@ package memory_test
 import (
 	"context"
 	"math"
+	"math/big"
+	"regexp"
 	"strconv"
 	"sync"
 	"testing"
@@ -325,4 +327,29 @@ func TestANegativeTTLIsAnError(t *testing.T) {
 		assert.Equal(t, cache.ArgumentError{Op: op, Field: "ttl", Value: time.Duration(-1), Want: "zero or more"}, *bad)
 	}
 	assert.Equal(t, cache.Present("1"), read(t, c, "k"))
+}
+
+func FuzzIncrementTakesOnlyCanonicalIntegers(f *testing.F) {
+	for _, value := range []string{"", "0", "-0", "1", "-1", "01", "+1", "1e3", "9223372036854775806", "9223372036854775807", "9223372036854775808"} {
+		f.Add(value)
+	}
+	canonical := regexp.MustCompile(`\A(0|-?[1-9][0-9]*)\z`)
+	f.Fuzz(func(t *testing.T, value string) {
+		c := memory.New()
+		defer c.Close()
+		require.NoError(t, c.Set(t.Context(), "k", value, 0))
+		sum, err := c.Increment(t.Context(), "k", 0)
+		want, ok := new(big.Int).SetString(value, 10)
+		switch {
+		case !ok || !canonical.MatchString(value) || !want.IsInt64():
+			require.ErrorIs(t, err, cache.ErrNotInteger)
+		case want.Int64() == math.MaxInt64:
+			require.ErrorIs(t, err, cache.ErrOverflow)
+		default:
+			require.NoError(t, err)
+			require.Equal(t, want.Int64()+1, sum)
+			value = strconv.FormatInt(sum, 10)
+		}
+		require.Equal(t, cache.Present(value), read(t, c, "k"))
+	})
 }
