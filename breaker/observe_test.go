@@ -100,6 +100,27 @@ func TestTheObserverOfTheStoreMayCallTheBreaker(t *testing.T) {
 	})
 }
 
+func TestTheObserverOfWhatCannotBeReadMayCallTheBreaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kv := &wrongKind{memory.New(), map[string]bool{}}
+		start, inside := time.Now(), false
+		var b *breaker.Breaker
+		b = newBreaker(t, breaker.Config{Name: "x", Cache: plain{kv}, OnStoreError: func(ctx context.Context, _ error) {
+			if !inside {
+				inside = true
+				_ = b.Reset(ctx)
+				_ = b.Do(ctx, fail)
+				_ = b.Do(ctx, succeed)
+				inside = false
+			}
+		}})
+		_ = b.Do(t.Context(), fail)
+		kv.bad[key("x", "state")] = true
+		require.NoError(t, b.Do(t.Context(), succeed))
+		assert.Zero(t, time.Since(start), "somebody waited")
+	})
+}
+
 type ctxKey struct{}
 
 func TestObserversGetTheCallsContext(t *testing.T) {

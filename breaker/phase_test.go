@@ -1,7 +1,11 @@
 package breaker
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +40,44 @@ func TestAPhaseIsOfOneGroup(t *testing.T) {
 			assert.Equal(t, cache.Group(p.keys[0]), cache.Group(key))
 		}
 	}
+}
+
+// A decision that others share is the store's: what was read decides, and no clock of
+// this process. A clock is read for hints, for a staleness, and where nobody shares.
+func TestTheClockIsReadForNothingThatIsShared(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	readers := map[string]bool{}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		require.NoError(t, err)
+		for _, d := range parsed.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				s, ok := n.(*ast.SelectorExpr)
+				if !ok {
+					return true
+				}
+				if x, ok := s.X.(*ast.Ident); ok && (x.Name == "b" && s.Sel.Name == "now" ||
+					x.Name == "time" && (s.Sel.Name == "Now" || s.Sel.Name == "Since" || s.Sel.Name == "Until")) {
+					readers[f.Name.Name] = true
+				}
+				return true
+			})
+		}
+	}
+	assert.Equal(t, map[string]bool{
+		"New": true, "now": true, // where it begins
+		"newPhase": true, "wait": true, // for the hint of a refusal
+		"read": true, "holds": true, // for the staleness
+		"admit": true, // of a private circuit that is open
+	}, readers)
 }
 
 // FuzzParse: whatever is stored, it is understood or refused, and what is understood

@@ -173,15 +173,7 @@ func (b *Breaker) release(ctx context.Context, p *probe) {
 // swap is a compare-and-swap that overwrites what is no value at all: who may change
 // what was there may change what cannot be read.
 func (b *Breaker) swap(ctx context.Context, key string, old, new cache.Entry, ttl time.Duration) (bool, error) {
-	if b.turn != nil {
-		select {
-		case b.turn <- struct{}{}:
-			defer func() { <-b.turn }()
-		case <-ctx.Done():
-			return false, context.Cause(ctx)
-		}
-	}
-	ok, err := cache.CompareAndSwap(ctx, b.kv, key, old, new, ttl)
+	ok, err := b.compareAndSwap(ctx, key, old, new, ttl)
 	if !isCorrupt(err) {
 		return ok, err
 	}
@@ -192,6 +184,19 @@ func (b *Breaker) swap(ctx context.Context, key string, old, new cache.Entry, tt
 		err = b.kv.Delete(ctx, key)
 	}
 	return err == nil, err
+}
+
+// compareAndSwap has the callers of this breaker take turns if the cache cannot swap.
+func (b *Breaker) compareAndSwap(ctx context.Context, key string, old, new cache.Entry, ttl time.Duration) (bool, error) {
+	if b.turn != nil {
+		select {
+		case b.turn <- struct{}{}:
+			defer func() { <-b.turn }()
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+	}
+	return cache.CompareAndSwap(ctx, b.kv, key, old, new, ttl)
 }
 
 func isCorrupt(err error) bool {

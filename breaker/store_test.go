@@ -408,8 +408,7 @@ func TestNoFailureIsLostWhenTheStateOfAHealthyCircuitLapses(t *testing.T) {
 func TestNoFailureIsLostWhenTheStateHasLapsed(t *testing.T) {
 	everywhere(t, func(t *testing.T, kv cache.KeyValue) {
 		b := newBreaker(t, breaker.Config{Cache: kv, FailureThreshold: 3})
-		_ = b.Do(t.Context(), fail)
-		require.NoError(t, b.Do(t.Context(), succeed)) // writes the state
+		require.NoError(t, b.Reset(t.Context())) // writes the state
 		call := begin(t.Context(), b)
 		time.Sleep(25 * time.Hour)
 		_ = call.finish(errDown)
@@ -417,7 +416,7 @@ func TestNoFailureIsLostWhenTheStateHasLapsed(t *testing.T) {
 	})
 	everywhere(t, func(t *testing.T, kv cache.KeyValue) {
 		b := newBreaker(t, breaker.Config{Cache: kv, FailureThreshold: 3})
-		_ = b.Do(t.Context(), fail)
+		require.NoError(t, b.Reset(t.Context()))
 		require.NoError(t, b.Do(t.Context(), succeed))
 		time.Sleep(25 * time.Hour)
 		requireFailures(t, 0, 3, b)

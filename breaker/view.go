@@ -19,6 +19,7 @@ type view struct {
 	failures int64         // closed: how many are counted
 	waiting  bool          // open: the timeout has not passed
 	taken    []bool        // open: which places are
+	corrupt  []error       // what could not be read, and was taken for absent
 }
 
 // status is the view's state in the words of the outside.
@@ -49,18 +50,23 @@ func (b *Breaker) read(ctx context.Context, p *phase) (*view, error) {
 	for {
 		seq := b.seq.Add(1)
 		entries := make([]cache.Entry, len(p.keys))
+		var corrupt []error
 		err := cache.GetMany(ctx, b.kv, p.keys, entries)
 		if isCorrupt(err) {
-			err = b.salvage(ctx, p.keys, entries)
+			corrupt, err = b.salvage(ctx, p.keys, entries)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if raw := entries[0]; raw != p.raw {
+		raw := entries[0]
+		if !raw.Present {
+			raw = cache.Absent() // whatever its value
+		}
+		if raw != p.raw {
 			p = b.newPhase(raw)
 			continue
 		}
-		v := &view{phase: p, seq: seq}
+		v := &view{phase: p, seq: seq, corrupt: corrupt}
 		if b.cfg.Staleness > 0 {
 			v.at = b.now()
 		}
@@ -83,19 +89,20 @@ func (b *Breaker) read(ctx context.Context, p *phase) (*view, error) {
 }
 
 // salvage reads what can be read, and takes the rest for absent.
-func (b *Breaker) salvage(ctx context.Context, keys []string, entries []cache.Entry) error {
+func (b *Breaker) salvage(ctx context.Context, keys []string, entries []cache.Entry) (corrupt []error, err error) {
 	for i, key := range keys {
 		value, ok, err := b.kv.Get(ctx, key)
-		if isCorrupt(err) {
-			b.tell(ctx, err)
-		} else if err != nil {
-			return err
-		}
-		if entries[i] = cache.Absent(); ok && err == nil {
-			entries[i] = cache.Present(value)
+		switch {
+		case isCorrupt(err):
+			corrupt = append(corrupt, err)
+			entries[i] = cache.Absent()
+		case err != nil:
+			return nil, err
+		default:
+			entries[i] = cache.Entry{Value: value, Present: ok}
 		}
 	}
-	return nil
+	return corrupt, nil
 }
 
 // refresh reads, and makes what it finds the view of all callers unless they have a
@@ -114,23 +121,28 @@ func (b *Breaker) refresh(ctx context.Context, expected *phase) (*view, error) {
 }
 
 // install makes v the view of all callers unless they have a later one, and returns
-// the later of both. What is new in it the observers are told.
+// the later of both that can be used. What is new in it the observers are told.
 func (b *Breaker) install(ctx context.Context, v *view) *view {
 	b.mu.Lock()
 	old := b.view.Load()
 	if v.seq <= old.seq {
 		b.mu.Unlock()
+		if old.outdated {
+			return v
+		}
 		return old
 	}
 	b.view.Store(v)
 	if from, to := old.status(), v.status(); from != to && b.cfg.OnStateChange != nil {
 		b.changes.add(ctx, Transition{Name: b.cfg.Name, From: from, To: to})
 	}
-	corrupt := v.err != nil && !v.same(old.phase)
 	b.mu.Unlock()
 
 	b.changes.deliver(&b.mu, b.cfg.OnStateChange)
-	if corrupt {
+	for _, err := range v.corrupt {
+		b.tell(ctx, err)
+	}
+	if v.err != nil && !v.same(old.phase) {
 		b.tell(ctx, &cache.CorruptError{Op: "get", Key: v.state(), Err: v.err})
 	}
 	return v
