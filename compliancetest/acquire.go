@@ -68,6 +68,23 @@ func (t *trial) wantUsed(key string, window time.Duration, want int64) {
 	}
 }
 
+// wantLimit wants no span of a window with more than limit of the slots, which it puts
+// in order.
+func (t *trial) wantLimit(slots []cache.Slot, limit int, window time.Duration) {
+	slices.SortFunc(slots, cache.Slot.Compare)
+	for i, s := range slots {
+		if i > 0 && s == slots[i-1] {
+			failf("slot %+v is given out twice", s)
+		}
+		if i < limit {
+			continue
+		}
+		if span := time.Duration(s.At-slots[i-limit].At) * time.Microsecond; span < window {
+			failf("of %d slots, there are %d within %v, want no more than %d within %v", len(slots), limit+1, span, limit, window)
+		}
+	}
+}
+
 var acquirerRules = []rule[*trial]{
 	{
 		name: "limit-is-exact",
@@ -447,6 +464,26 @@ var acquirerRules = []rule[*trial]{
 		},
 	},
 	{
+		name: "slot-names-are-not-used-again",
+		why:  "a slot that is given back twice, or after a reset, must not take along a newer one of the same instant",
+		check: func(t *trial) {
+			r := one(1, wide, 0)
+			old := t.granted(t.key("a"), r)
+			t.giveBack(t.key("a"), old.Slot)
+			again := t.granted(t.key("a"), r)
+			t.giveBack(t.key("a"), old.Slot)
+			t.wantUsed(t.key("a"), wide, 1)
+			if t.kv == nil {
+				return
+			}
+			t.delete(t.key("a"))
+			t.giveBack(t.key("a"), again.Slot)
+			t.granted(t.key("a"), r)
+			t.giveBack(t.key("a"), again.Slot)
+			t.wantUsed(t.key("a"), wide, 1)
+		},
+	},
+	{
 		name: "series-are-kept-apart",
 		why:  "keys are made of what users send, and two that meet share one allowance",
 		check: func(t *trial) {
@@ -520,17 +557,55 @@ var acquirerRules = []rule[*trial]{
 				slots = append(slots, g.Slot)
 				mu.Unlock()
 			})
-			slices.SortFunc(slots, cache.Slot.Compare)
-			for i, s := range slots {
-				switch {
-				case i > 0 && s == slots[i-1]:
-					failf("slot %+v is given out twice", s)
-				case i >= limit && time.Duration(s.At-slots[i-limit].At)*time.Microsecond != wide:
-					failf("%d goroutines took a slot each: slot %d is %v after the fifth before it, want %v", callers, i,
-						time.Duration(s.At-slots[i-limit].At)*time.Microsecond, wide)
-				}
+			t.wantLimit(slots, limit, wide)
+			last, first := slots[callers-1], slots[0]
+			if got, want := time.Duration(last.At-first.At)*time.Microsecond, (callers-1)/limit*wide; got < want || got > want+wide/2 {
+				failf("%d goroutines took a slot each: the last is %v after the first, want about %v", callers, got, want)
 			}
 			t.wantUsed(t.key("a"), wide, callers)
+		},
+	},
+	{
+		name: "no-span-of-a-window-holds-more",
+		why:  "an instant that is read before the step may be older than one already recorded, and its window another one",
+		check: func(t *trial) {
+			const callers, each, limit = 16, 40, 4
+			const window = 20 * time.Millisecond
+			var mu sync.Mutex
+			var slots []cache.Slot
+			t.together(callers, func(i int) {
+				t.advance(time.Duration(i) * time.Microsecond) // all at different instants
+				for range each {
+					g := t.acquire(t.key("a"), one(limit, window, 0))
+					if !g.OK {
+						t.advance(min(g.Wait, window/4))
+						continue
+					}
+					mu.Lock()
+					slots = append(slots, g.Slot)
+					mu.Unlock()
+				}
+			})
+			if len(slots) <= limit {
+				failf("%d goroutines asked for longer than %v: %d were granted, want more than one window's %d", callers, window, len(slots), limit)
+			}
+			t.wantLimit(slots, limit, window)
+		},
+	},
+	{
+		name: "give-back-in-a-crowd",
+		why:  "to give back is one step, too: what another one records meanwhile must stay, and what was given back must go",
+		check: func(t *trial) {
+			const callers, each = 32, 4
+			t.together(callers, func(i int) {
+				for range each {
+					g := t.granted(t.key("a"), one(2*callers*each, wide, 0))
+					if i > 0 {
+						t.giveBack(t.key("a"), g.Slot)
+					}
+				}
+			})
+			t.wantUsed(t.key("a"), wide, each)
 		},
 	},
 	{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/resilience-toolkit/resilience/cache"
@@ -311,6 +312,19 @@ var acquirerDefects = []defect{
 			return slot
 		})
 	}), virtual: true},
+	{rule: "slot-names-are-not-used-again", name: "they are numbers from one", virtual: true, put: recorded(func(b *broken, key string, at int64, r cache.Request) cache.Slot {
+		return b.locked(func() cache.Slot {
+			slot := cache.Slot{At: at, ID: uint64(len(b.acquired[key]) + 1)}
+			b.acquired[key] = append(b.acquired[key], entry{slot, r.Weight})
+			return slot
+		})
+	})},
+	{rule: "slot-names-are-not-used-again", name: "Delete begins again at one", virtual: true, put: func(b *broken) {
+		b.del = func(ctx context.Context, key string) error {
+			b.lastID = 1
+			return b.able.Delete(ctx, key)
+		}
+	}},
 	{rule: "series-are-kept-apart", name: "case is lost", put: func(b *broken) { b.rename = lower }},
 	{rule: "series-are-kept-apart", name: "a hash tag is the key", put: func(b *broken) { b.rename = tag }},
 	{rule: "series-and-value-share-a-key", name: "the slots outlive Delete", put: func(b *broken) { b.del = b.plain.Delete }},
@@ -328,6 +342,32 @@ var acquirerDefects = []defect{
 		pause()
 		return b.locked(func() cache.Slot { return b.record(key, at, r.Weight) })
 	})},
+	{rule: "no-span-of-a-window-holds-more", name: "the clock is read before the step", put: func(b *broken) {
+		var calls atomic.Int64
+		b.take = func(ctx context.Context, key string, r cache.Request) (cache.Grant, error) {
+			read := time.Now().UnixMicro()
+			if calls.Add(1)%2 == 0 {
+				pause() // every other one waits for the lock
+			}
+			g, err := b.acquire(ctx, key, r, func(hits []entry, _ int64, r cache.Request) int64 {
+				return slotFor(slices.DeleteFunc(slices.Clone(hits), func(h entry) bool { return h.slot.At > read }), read, r)
+			})
+			g.Wait = max(g.Wait, 0)
+			return g, err
+		}
+	}},
+	{rule: "give-back-in-a-crowd", name: "it reads, then writes", put: func(b *broken) {
+		b.give = func(_ context.Context, key string, s cache.Slot) error {
+			b.mu.Lock()
+			hits := slices.DeleteFunc(slices.Clone(b.acquired[key]), func(e entry) bool { return e.slot == s })
+			b.mu.Unlock()
+			pause()
+			b.mu.Lock()
+			b.acquired[key] = hits
+			b.mu.Unlock()
+			return nil
+		}
+	}},
 	{rule: "done-context-changes-nothing", name: "the slot is taken all the same", put: func(b *broken) {
 		b.take = func(c context.Context, key string, r cache.Request) (g cache.Grant, err error) {
 			return g, late(c, func() error { g, err = b.able.Acquire(ctx, key, r); return err })

@@ -24,6 +24,32 @@ var cacheRules = []rule[*trial]{
 		},
 	},
 	{
+		name: "values-and-series-of-all-keys-are-kept-apart",
+		why:  "a series that is stored under its key and a few letters more meets the value of whoever has chosen just that key",
+		check: func(t *trial) {
+			key := t.key("a")
+			var others []string
+			for _, mark := range []string{"h", "hits", "s", "series", "w", "window", "v", "value", "c", "counter", "z", "zset", "ttl", "seq", "id"} {
+				for _, sep := range []string{"", ":", "/", ".", "-", "_", "#", "\x00"} {
+					others = append(others, key+sep+mark, mark+sep+key, "{"+key+"}"+sep+mark)
+				}
+			}
+			t.hit(key, noon, long)
+			for _, other := range others {
+				t.wantNothing(other)
+				t.set(other, "a", long)
+			}
+			t.hit(key, noon, long)
+			t.wantHits(key, noon, 2)
+			t.wantNothing(key)
+			for _, other := range others {
+				t.wantValue(other, "a")
+				t.delete(other)
+			}
+			t.wantHits(key, noon, 2)
+		},
+	},
+	{
 		name: "value-and-series-expire-apart",
 		why:  "each has a TTL of its own, and one must not take the other with it nor keep it alive",
 		check: func(t *trial) {

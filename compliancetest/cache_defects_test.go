@@ -2,6 +2,7 @@ package compliancetest_test
 
 import (
 	"context"
+	"strings"
 	"time"
 )
 
@@ -20,6 +21,22 @@ var cacheDefects = []defect{
 				return 0, errOops
 			}
 			return b.able.Increment(ctx, key, ttl)
+		}
+	}},
+	{rule: "values-and-series-of-all-keys-are-kept-apart", name: "a series has the key with a mark", put: func(b *broken) {
+		b.hit = func(ctx context.Context, key string, at time.Time, ttl time.Duration) error {
+			if err := b.able.Set(ctx, key+":hits", "series", ttl); err != nil {
+				return err
+			}
+			return b.able.RecordHit(ctx, key, at, ttl)
+		}
+	}},
+	{rule: "values-and-series-of-all-keys-are-kept-apart", name: "a value has the key with a mark", put: func(b *broken) {
+		b.del = func(ctx context.Context, key string) error {
+			if err := b.able.Delete(ctx, strings.TrimPrefix(key, "v:")); err != nil {
+				return err
+			}
+			return b.able.Delete(ctx, key)
 		}
 	}},
 	{rule: "value-and-series-expire-apart", name: "a value's TTL is the key's", put: func(b *broken) {

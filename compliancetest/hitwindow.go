@@ -2,6 +2,7 @@ package compliancetest
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/resilience-toolkit/resilience/cache"
@@ -244,6 +245,15 @@ var hitWindowRules = []rule[*trial]{
 			}
 			t.outlive(0)
 			t.wantHits(t.key("a"), noon, 0)
+		},
+	},
+	{
+		name: "longest-ttl-does-not-overflow",
+		why:  "a TTL for ever and a day, added to the clock, must not end before today",
+		check: func(t *trial) {
+			t.hit(t.key("a"), noon, math.MaxInt64)
+			t.hit(t.key("a"), noon, long)
+			t.wantHits(t.key("a"), noon, 2)
 		},
 	},
 	{

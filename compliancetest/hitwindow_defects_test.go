@@ -184,6 +184,14 @@ var hitWindowDefects = []defect{
 			return b.able.RecordHit(ctx, key, at, ttl)
 		}
 	}},
+	{rule: "longest-ttl-does-not-overflow", name: "the end wraps", put: func(b *broken) {
+		b.hit = func(ctx context.Context, key string, at time.Time, ttl time.Duration) error {
+			if time.Now().UnixNano()+int64(ttl) < 0 {
+				return nil
+			}
+			return b.able.RecordHit(ctx, key, at, ttl)
+		}
+	}},
 	{rule: "ttl-must-be-above-zero", name: "zero is no expiry", put: func(b *broken) {
 		b.hit = func(ctx context.Context, key string, at time.Time, ttl time.Duration) error {
 			if ttl == 0 {

@@ -180,6 +180,16 @@ var keyValueRules = []rule[*trial]{
 		},
 	},
 	{
+		name: "longest-ttl-does-not-overflow",
+		why:  "a TTL for ever and a day, added to the clock, must not end before today",
+		check: func(t *trial) {
+			t.set(t.key("a"), "a", math.MaxInt64)
+			t.wantValue(t.key("a"), "a")
+			t.increment(t.key("n"), math.MaxInt64, 1)
+			t.increment(t.key("n"), math.MaxInt64, 2)
+		},
+	},
+	{
 		name: "negative-ttl-is-refused",
 		why:  "a negative TTL is a mistake in somebody's arithmetic; one that deletes, or stays for ever, hides it",
 		check: func(t *trial) {
@@ -326,6 +336,28 @@ var keyValueRules = []rule[*trial]{
 					failf("%d goroutines incremented: the sums they got are %v, want each of 1 to %d once", callers, sums, callers*each)
 				}
 			}
+		},
+	},
+	{
+		name: "values-are-whole",
+		why:  "whoever reads while others write sees one of their values, and no mixture of two",
+		check: func(t *trial) {
+			const writers, each = 8, 8
+			whole := func(i int) string { return strings.Repeat(string(rune('a'+i)), 1000) }
+			t.set(t.key("a"), whole(0), long)
+			t.together(2*writers, func(i int) {
+				for range each {
+					if i < writers {
+						t.set(t.key("a"), whole(i), long)
+						continue
+					}
+					value, ok, err := t.kv.Get(t.ctx, t.key("a"))
+					must(err, "Get while %d goroutines set", writers)
+					if !ok || len(value) != 1000 || strings.Trim(value, value[:1]) != "" {
+						failf("Get while %d goroutines set is %s, %t, want what one of them set", writers, brief(value), ok)
+					}
+				}
+			})
 		},
 	},
 	{

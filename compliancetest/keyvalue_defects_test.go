@@ -127,6 +127,16 @@ var keyValueDefects = []defect{
 			return b.able.Set(ctx, key, v, ttl)
 		}
 	}},
+	{rule: "longest-ttl-does-not-overflow", name: "the end wraps", put: func(b *broken) {
+		b.set = func(ctx context.Context, key, v string, ttl time.Duration) error {
+			if ttl > 0 && time.Now().UnixNano()+int64(ttl) < 0 {
+				ttl = 1
+			}
+			err := b.able.Set(ctx, key, v, ttl)
+			time.Sleep(1)
+			return err
+		}
+	}},
 	{rule: "negative-ttl-is-refused", name: "it is no expiry", put: func(b *broken) {
 		b.set = func(ctx context.Context, key, v string, ttl time.Duration) error {
 			return b.able.Set(ctx, key, v, max(ttl, 0))
@@ -245,6 +255,26 @@ var keyValueDefects = []defect{
 			v, _, err := b.able.Get(ctx, key)
 			n, _ := strconv.ParseInt(v, 10, 64)
 			return n, err
+		}
+	}},
+	{rule: "values-are-whole", name: "it writes in two halves", put: func(b *broken) {
+		b.set = func(ctx context.Context, key, v string, ttl time.Duration) error {
+			old, _, _ := b.able.Get(ctx, key)
+			half := len(v) / 2
+			if err := b.able.Set(ctx, key, v[:half]+old[min(half, len(old)):], ttl); err != nil {
+				return err
+			}
+			pause()
+			return b.able.Set(ctx, key, v, ttl)
+		}
+	}},
+	{rule: "values-are-whole", name: "it is away while it is replaced", put: func(b *broken) {
+		b.set = func(ctx context.Context, key, v string, ttl time.Duration) error {
+			if err := b.able.Delete(ctx, key); err != nil {
+				return err
+			}
+			pause()
+			return b.able.Set(ctx, key, v, ttl)
 		}
 	}},
 	{rule: "delete-removes-the-value", name: "it leaves an empty one", put: func(b *broken) {

@@ -58,6 +58,10 @@ var compareAndSwapperRules = []rule[*trial]{
 			t.wantValue(t.key("a"), "a")
 			t.compareAndSwap(t.key("a"), cache.Present("a"), cache.Absent(), 0, true)
 			t.wantNothing(t.key("a"))
+			// There is nothing to give a TTL to, so it is not looked at.
+			t.set(t.key("a"), "a", 0)
+			t.compareAndSwap(t.key("a"), cache.Present("a"), cache.Absent(), -1, true)
+			t.wantNothing(t.key("a"))
 		},
 	},
 	{

@@ -38,6 +38,14 @@ var compareAndSwapperDefects = []defect{
 			return good(ctx, key, old, cache.Present(new.Value), ttl)
 		}
 	})},
+	{rule: "present-to-absent-deletes", name: "a TTL for nothing is checked", put: swapped(func(_ *broken, good swap) swap {
+		return func(ctx context.Context, key string, old, new cache.Entry, ttl time.Duration) (bool, error) {
+			if ttl < 0 {
+				return false, errTTL
+			}
+			return good(ctx, key, old, new, ttl)
+		}
+	})},
 	{rule: "absent-to-absent-compares", name: "it adds an empty value", put: swapped(func(_ *broken, good swap) swap {
 		return func(ctx context.Context, key string, old, new cache.Entry, ttl time.Duration) (bool, error) {
 			new.Present = new.Present || !old.Present
