@@ -48,6 +48,12 @@ func TestTheHotPathsAllocateNothing(t *testing.T) {
 					c.Acquire(ctx, "burst", per(1000, time.Second))
 				}
 			},
+			"Acquire, weights in every window": func() {
+				time.Sleep(time.Second)
+				for weight := range int64(40) {
+					c.Acquire(ctx, "weights", weighing(per(1000, time.Second), 1+weight))
+				}
+			},
 			"Acquire, refused": func() { c.Acquire(ctx, "full", full) },
 			"Acquire and GiveBack": func() {
 				g, _ := c.Acquire(ctx, "full", waiting(full, 2*time.Hour))

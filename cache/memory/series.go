@@ -1,8 +1,7 @@
 package memory
 
 // A series is hits in the order of their instants, in a ring that grows by doubling.
-// A hit costs eight bytes, and eight more from the first weight on that is not one
-// until the series is empty again.
+// A hit costs eight bytes, and eight more once there was a weight that is not one.
 type series struct {
 	ring []int64  // the instants; its length is a power of two
 	head int      // where in the ring the first hit is
@@ -15,7 +14,7 @@ type series struct {
 // details are what few series have.
 type details struct {
 	gaps    gaps
-	through []uint64 // a ring parallel to that of instants: the weight of all hits so far; nil while all are one
+	through []uint64 // a ring parallel to that of instants: the weight of all hits so far; nil while all were one
 	before  uint64   // the weight of all hits before the first; of weights, differences count
 }
 
@@ -150,7 +149,10 @@ func (s *series) remove(i int, id uint64) {
 
 // clear removes all hits.
 func (s *series) clear() {
-	s.head, s.n, s.more = 0, 0, nil
+	s.head, s.n = 0, 0
+	if s.more != nil {
+		s.more.gaps, s.more.before = nil, 0
+	}
 }
 
 // weigh makes a series of weights out of one whose weights are all one.
