@@ -1,0 +1,25 @@
+module github.com/resilience-toolkit/resilience/examples/extract
+
+go 1.26.0
+
+replace (
+	github.com/resilience-toolkit/resilience => ../../
+	github.com/resilience-toolkit/resilience/provider/openai => ../../provider/openai
+)
+
+require (
+	github.com/resilience-toolkit/resilience v0.0.0
+	github.com/resilience-toolkit/resilience/provider/openai v0.0.0
+	github.com/stretchr/testify v1.12.1
+)
+
+require (
+	github.com/coder/websocket v1.8.15 // indirect
+	github.com/google/jsonschema-go v0.4.3 // indirect
+	github.com/openai/openai-go/v3 v3.98.0 // indirect
+	github.com/tidwall/gjson v1.20.0 // indirect
+	github.com/tidwall/match v1.1.1 // indirect
+	github.com/tidwall/pretty v1.2.1 // indirect
+	github.com/tidwall/sjson v1.2.5 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+)
