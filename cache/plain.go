@@ -141,9 +141,6 @@ func (p *plain) GiveBack(ctx context.Context, key string, s Slot) error {
 		return err
 	}
 	defer p.leave(key, l)
-	if s.At < p.now() || s.ID == 0 {
-		return nil
-	}
 	for i := l.from(s.At); i < len(l.hits) && l.hits[i].at == s.At; i++ {
 		if h := &l.hits[i]; h.id == s.ID && !h.free {
 			h.free = true
@@ -345,13 +342,13 @@ func (r *record) leaves(room int64) int64 {
 	return r.hits[i].at
 }
 
-// spare returns the place of the first hit from now on, but before an instant,
-// that was given back and is heavy enough.
-func (r *record) spare(now, before, weight int64) (int, bool) {
+// spare returns the place of the first hit from now on, and until an instant, that
+// was given back and is heavy enough.
+func (r *record) spare(now, until, weight int64) (int, bool) {
 	if r.free == 0 {
 		return 0, false
 	}
-	for i := r.from(now); i < len(r.hits) && r.hits[i].at < before; i++ {
+	for i := r.from(now); i < len(r.hits) && r.hits[i].at <= until; i++ {
 		if r.hits[i].free && r.hits[i].weight >= weight {
 			return i, true
 		}

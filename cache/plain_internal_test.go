@@ -11,6 +11,36 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+func TestWhoeverStopsWaitingForAKeyHoldsItNoLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := AcquirerOf(empty{}).(*plain)
+		held, err := p.enter(t.Context(), "k")
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = p.Used(ctx, "k", time.Second)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		p.leave("k", held)
+		require.Empty(t, p.ledgers)
+	})
+}
+
+func TestAKeyInUseIsNotSweptAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := AcquirerOf(empty{full: true}).(*plain)
+		request := Request{Limit: 1, Window: time.Second, Weight: 1, MaxWait: time.Hour}
+		held, err := p.enter(t.Context(), "k")
+		require.NoError(t, err)
+		for i := range 200 {
+			_, err := p.Acquire(t.Context(), strconv.Itoa(i), request)
+			require.NoError(t, err)
+			time.Sleep(time.Minute)
+		}
+		require.Same(t, held, p.ledgers["k"])
+		p.leave("k", held)
+	})
+}
+
 // empty holds no hits, and so is full of room.
 type empty struct{ full bool }
 

@@ -278,6 +278,28 @@ func TestOverPlainMethodsHitsOfOthersCount(t *testing.T) {
 	})
 }
 
+func TestOverPlainMethodsHitsThatLeaveTogetherAreKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		a := cache.AcquirerOf(s)
+		for _, maxWait := range []time.Duration{time.Hour, 0, 0} {
+			require.Equal(t, time.Duration(0), ask(t, a, 4, 1, maxWait).Wait)
+		}
+		time.Sleep(5 * time.Second)
+		require.Zero(t, ask(t, a, 4, 1, 0).Wait)
+		assert.Equal(t, 5*time.Second, ask(t, a, 4, 3, 0).Wait, "three leave at once")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		a := cache.AcquirerOf(s)
+		require.Zero(t, ask(t, a, 3, 3, 0).Wait)
+		require.Equal(t, 10*time.Second, ask(t, a, 3, 2, time.Hour).Wait)
+		time.Sleep(time.Second)
+		require.NoError(t, s.hits.RecordHit(t.Context(), "k", time.Now(), time.Minute)) // one too many, by somebody else
+		assert.Equal(t, 10*time.Second, ask(t, a, 3, 1, 0).Wait, "when that has left, and not the heavy one behind it")
+	})
+}
+
 func TestOverPlainMethodsErrorsOfTheStoreComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken")
