@@ -310,6 +310,44 @@ func TestAWaiterWithALateAnswerIsServedNoLaterThanTheNext(t *testing.T) {
 	})
 }
 
+// scripted gives the grants that it was told to, and notes what it is given back.
+type scripted struct {
+	*memory.Cache
+	grants []cache.Grant
+	back   []cache.Slot
+}
+
+func (s *scripted) Acquire(context.Context, string, cache.Request) (cache.Grant, error) {
+	g := s.grants[0]
+	s.grants = s.grants[1:]
+	return g, nil
+}
+
+func (s *scripted) GiveBack(_ context.Context, _ string, slot cache.Slot) error {
+	s.back = append(s.back, slot)
+	return nil
+}
+
+func TestSlotsOfTwoClocksAreNotExchanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{Cache: memory.New(), grants: []cache.Grant{
+			{OK: true, Wait: 3 * time.Second, Slot: cache.Slot{At: 9, Clock: 1}},
+			{OK: true, Wait: 9 * time.Second, Slot: cache.Slot{At: 2, Clock: 2}},
+			{OK: true, Wait: 5 * time.Second, Slot: cache.Slot{At: 10, Clock: 1}},
+			{OK: true, Wait: 10 * time.Second, Slot: cache.Slot{At: 3, Clock: 2}},
+		}}
+		crowd := gather(limiter(t, 1, time.Second, ratelimit.Config{Cache: s, MaxWait: time.Minute}))
+		for range 4 {
+			crowd.arrive(t.Context(), 1)
+		}
+		crowd.stop[0]()
+		crowd.wait()
+		assert.Equal(t, []cache.Slot{{At: 10, Clock: 1}}, s.back)
+		second := func(s int) time.Duration { return time.Duration(s) * time.Second }
+		assert.Equal(t, map[int]time.Duration{0: 0, 1: second(9), 2: second(3), 3: second(10)}, crowd.times)
+	})
+}
+
 func TestWaitersOfOtherCostsKeepTheirSlots(t *testing.T) {
 	onEach(t, func(t *testing.T, c cache.Cache) {
 		l := limiter(t, 10, time.Second, ratelimit.Config{Cache: c, MaxWait: time.Minute})
