@@ -2,6 +2,7 @@ package breaker
 
 import (
 	"context"
+	"math/rand/v2"
 
 	"github.com/resilience-toolkit/resilience"
 	"github.com/resilience-toolkit/resilience/cache"
@@ -74,12 +75,15 @@ func (b *Breaker) refusal(v *view) error {
 func (b *Breaker) takePlace(caller context.Context, v *view) (grant, *view, error) {
 	ctx, cancel := b.bounded(caller)
 	defer cancel()
-	for i, key := range v.places() {
+	places := v.places()
+	first := rand.IntN(len(places)) // so that those who come together do not all want the same one
+	for n := range places {
+		i := (first + n) % len(places)
 		if v.taken[i] {
 			continue
 		}
-		p := &probe{key: key, holder: cache.Present(newID())}
-		ok, err := b.swap(ctx, key, cache.Absent(), p.holder, b.cfg.ProbeLease)
+		p := &probe{key: places[i], holder: cache.Present(newID())}
+		ok, err := b.swap(ctx, p.key, cache.Absent(), p.holder, b.cfg.ProbeLease)
 		if err != nil {
 			b.leave(caller, p)
 			return grant{}, nil, err

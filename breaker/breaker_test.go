@@ -81,7 +81,7 @@ func TestTheZeroConfigOpensAfterFiveFailuresForThirtySeconds(t *testing.T) {
 		assert.Equal(t, breaker.OpenError{State: breaker.Open, Wait: 30 * time.Second}, *open)
 		time.Sleep(30*time.Second - 1)
 		assert.Equal(t, time.Duration(1), requireRefused(t, b).Wait)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		require.NoError(t, b.Do(t.Context(), succeed))
 		requireState(t, breaker.Closed, b)
 	})
@@ -176,7 +176,7 @@ func TestAFailedProbeOpensAtOnceForAFullTimeout(t *testing.T) {
 			assert.Equal(t, 10*time.Second, requireRefused(t, b).Wait)
 			time.Sleep(10*time.Second - 1)
 			requireRefused(t, b)
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			requireState(t, breaker.HalfOpen, b)
 			require.Equal(t, errDown, b.Do(t.Context(), fail))
 		}
@@ -403,7 +403,7 @@ func TestWhatIsReportedLateChangesNothing(t *testing.T) {
 		}
 		time.Sleep(10*time.Second - 1)
 		requireRefused(t, b)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 
 		t.Log("while it is half-open")
 		requireState(t, breaker.HalfOpen, b)
@@ -462,7 +462,7 @@ func TestForceOpenOpensForAsLongAsIsSaidAndIsThenProbed(t *testing.T) {
 		require.NoError(t, inFlight.finish(nil))
 		time.Sleep(time.Hour - 1)
 		requireRefused(t, b)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		requireState(t, breaker.HalfOpen, b)
 		require.Equal(t, errDown, b.Do(t.Context(), fail))
 		assert.Equal(t, time.Second, requireRefused(t, b).Wait)

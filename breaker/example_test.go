@@ -12,37 +12,50 @@ import (
 )
 
 func Example() {
-	circuit, err := breaker.New(breaker.Config{Name: "answers", FailureThreshold: 2, RecoveryTimeout: 10 * time.Millisecond})
+	circuit, err := breaker.New(breaker.Config{Name: "answers", FailureThreshold: 2})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer circuit.Close()
 
-	down := true
 	ask := resilience.Wrap(func(context.Context) (string, error) {
-		if down {
-			return "", errors.New("the host is down")
-		}
-		return "42", nil
+		return "", errors.New("the host is down")
 	}, circuit)
 
 	ctx := context.Background()
 	for range 3 {
 		_, err := ask(ctx)
-		fmt.Println(err != nil, errors.Is(err, resilience.ErrRejected))
+		fmt.Println("refused:", errors.Is(err, resilience.ErrRejected))
 	}
-	down = false
-	time.Sleep(10 * time.Millisecond)
-	fmt.Println(circuit.State(ctx))
-	fmt.Println(ask(ctx))
 	fmt.Println(circuit.State(ctx))
 	// Output:
-	// true false
-	// true false
-	// true true
+	// refused: false
+	// refused: false
+	// refused: true
+	// open <nil>
+}
+
+// Once the recovery timeout has passed, which takes no time here, a probe decides.
+func Example_recovery() {
+	circuit, err := breaker.New(breaker.Config{FailureThreshold: 1, RecoveryTimeout: time.Nanosecond})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer circuit.Close()
+
+	ctx := context.Background()
+	call := func(result error) {
+		_ = circuit.Do(ctx, func(context.Context) error { return result })
+		fmt.Println(circuit.State(ctx))
+	}
+	call(errors.New("the host is down"))
+	call(errors.New("the host is down"))
+	call(nil)
+	// Output:
 	// half-open <nil>
-	// 42 <nil>
+	// half-open <nil>
 	// closed <nil>
 }
 

@@ -67,7 +67,7 @@ func TestNoMoreCallsThanProbesAreLetThroughWhenRecoveryIsDue(t *testing.T) {
 						requireState(t, breaker.Open, b)
 						time.Sleep(10*time.Second - 1)
 						requireRefused(t, b)
-						time.Sleep(1)
+						time.Sleep(time.Nanosecond)
 						require.NoError(t, b.Do(t.Context(), succeed))
 					}
 				})
@@ -144,7 +144,7 @@ func TestAProbeThatIsAbandonedBlocksNobodyForLongerThanItsLease(t *testing.T) {
 		requireRefused(t, b)
 		time.Sleep(100*time.Millisecond - 1)
 		requireRefused(t, b)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		probe, err := b.Allow(t.Context())
 		require.NoError(t, err)
 		requireRefused(t, a)

@@ -311,6 +311,36 @@ func TestRoundTrips(t *testing.T) {
 	})
 }
 
+// However many places there are, those who come together find them without going
+// through all of them one after the other.
+func TestManyProbesAreSoonPlaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kv := newTap(memory.New())
+		cfg := breaker.Config{Cache: kv, Probes: 500}
+		a, b := newBreaker(t, cfg), newBreaker(t, cfg)
+		trip(t, a)
+		time.Sleep(30 * time.Second)
+		swaps := kv.count("swap")
+		kv.set(func(context.Context, string, string) error {
+			time.Sleep(time.Millisecond) // a round trip
+			return nil
+		}, nil)
+		calls := make([]*gated, 250)
+		for i := range calls {
+			calls[i] = begin(t.Context(), []*breaker.Breaker{a, b}[i%2])
+		}
+		time.Sleep(20 * time.Millisecond)
+		for _, c := range calls {
+			require.True(t, c.ran.Load())
+		}
+		assert.Less(t, kv.count("swap")-swaps, 500)
+		kv.set(nil, nil)
+		for _, c := range calls {
+			require.NoError(t, c.finish(nil))
+		}
+	})
+}
+
 func TestWithAStalenessThereIsNextToNothingToAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kv := newTap(memory.New())
@@ -358,12 +388,12 @@ func TestWhatOthersDidShowsWithinTheStaleness(t *testing.T) {
 		require.NoError(t, a.ForceOpen(t.Context(), time.Minute))
 		time.Sleep(time.Second - 1)
 		require.NoError(t, b.Do(t.Context(), succeed))
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		requireRefused(t, b)
 		require.NoError(t, a.Reset(t.Context()))
 		time.Sleep(time.Second - 1)
 		requireRefused(t, b)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		require.NoError(t, b.Do(t.Context(), succeed))
 	})
 }
