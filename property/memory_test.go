@@ -342,8 +342,9 @@ func TestSlotsAreTheOnesOfANaiveModel(t *testing.T) {
 				k, r := key.Draw(t, "key"), request(t)
 				r.MaxWait = 0
 				if g := acquire(t, k, r); !g.OK {
-					time.Sleep(g.Wait - 1)
-					time.Sleep(1)
+					time.Sleep(g.Wait - us)
+					require.False(t, acquire(t, k, r).OK)
+					time.Sleep(us)
 					require.True(t, acquire(t, k, r).OK)
 				}
 			},
