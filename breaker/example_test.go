@@ -75,7 +75,7 @@ func ExampleOpenError() {
 		fmt.Println(open.Name, "is", open.State)
 	}
 	wait, ok := resilience.RetryAfter(err)
-	fmt.Println(wait.Round(time.Second), ok)
+	fmt.Println(wait.Round(time.Minute), ok)
 	// Output:
 	// answers is open
 	// 1m0s true

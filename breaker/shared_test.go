@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -572,7 +574,46 @@ func TestALookThatIsOlderThanWhatWasDoneIsNotUsed(t *testing.T) {
 	}
 }
 
-// In real time, because virtual time stands still while code runs.
+// In real time, because virtual time stands still while code runs. The host fails
+// every time, so each call that gets through is a probe, and there is one to a timeout.
+func TestADeadHostSeesOneProbeToATimeout(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		t.Run(fmt.Sprint("shared ", shared), func(t *testing.T) {
+			const timeout = 2 * time.Millisecond
+			cfg := breaker.Config{FailureThreshold: 1, RecoveryTimeout: timeout}
+			breakers := []*breaker.Breaker{newBreaker(t, cfg)}
+			if shared {
+				cfg.Cache = memory.New()
+				breakers = []*breaker.Breaker{newBreaker(t, cfg), newBreaker(t, cfg), newBreaker(t, cfg)}
+			}
+			start := time.Now()
+			_ = breakers[0].Do(context.Background(), fail)
+			var inside, most, calls atomic.Int64
+			var wg sync.WaitGroup
+			for i := range 16 {
+				wg.Go(func() {
+					for time.Since(start) < 200*time.Millisecond {
+						_ = breakers[i%len(breakers)].Do(context.Background(), func(context.Context) error {
+							calls.Add(1)
+							n := inside.Add(1)
+							for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+							}
+							runtime.Gosched()
+							inside.Add(-1)
+							return errDown
+						})
+					}
+				})
+			}
+			wg.Wait()
+			assert.EqualValues(t, 1, most.Load())
+			assert.LessOrEqual(t, calls.Load(), int64(time.Since(start)/timeout))
+			assert.Greater(t, calls.Load(), int64(1))
+		})
+	}
+}
+
+// In real time too.
 func TestUnderLoadNoMoreThanTheProbesRunAndNothingIsStuck(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		t.Run(fmt.Sprint("shared ", shared), func(t *testing.T) {
