@@ -21,8 +21,6 @@ type llmDefect struct {
 	put  func(b *brokenLLM)
 }
 
-type gate = func(provider.Completion, *provider.Schema) (json.RawMessage, error)
-
 // before changes what the gate gets to see.
 func before(change func(c *provider.Completion)) func(*brokenLLM) {
 	return func(b *brokenLLM) {

@@ -28,12 +28,11 @@ type everything struct {
 	Names   map[string]string `json:"names"`
 	Pair    [2]bool           `json:"pair"`
 	Any     any               `json:"any"`
-	hidden  string            //nolint:unused // it must not show
 	Skipped func()            `json:"-"`
-	embedded
+	hidden
 }
 
-type embedded struct {
+type hidden struct {
 	Inner float64 `json:"inner"`
 }
 

@@ -128,7 +128,7 @@ func (w wireError) is(codes ...string) bool {
 }
 
 // Hosts that have no code for it say it in these words.
-var tooLong = regexp.MustCompile(`(?i)context (length|window|size)|maximum model length|exceeds? the available context`)
+var tooLong = regexp.MustCompile(`(?i)context (length|window|size)|available context|maximum model length|prompt is too long|too large to process`)
 
 // judge refines what the status says by what this vendor's codes mean, most telling
 // first.
@@ -148,7 +148,7 @@ func judge(e *provider.HostError, w wireError, vendor *openai.Error) error {
 	switch {
 	case w.is("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance", "insufficient_user_quota"):
 		e.Kind, e.Transient = provider.QuotaExhausted, false
-	case w.is("context_length_exceeded", "exceed_context_size_error", "string_above_max_length", "request_too_large"),
+	case w.is("context_length_exceeded", "context_window_exceeded", "exceed_context_size_error", "string_above_max_length", "request_too_large"),
 		e.Kind == provider.RateLimited && strings.HasPrefix(w.message, "Request too large"), // above a whole minute's allowance
 		vague && tooLong.MatchString(w.message):
 		e.Kind, e.Transient = provider.TooLong, false

@@ -136,10 +136,10 @@ var _ provider.LLM = (*LLM)(nil)
 func New(model string, cfg Config) (*LLM, error) {
 	base, err := cfg.baseURL()
 	if err != nil {
-		return nil, fmt.Errorf("openai: %w", err)
+		return nil, err
 	}
 	if err := cfg.check(); err != nil {
-		return nil, fmt.Errorf("openai: %w", err)
+		return nil, err
 	}
 	host := cfg.Provider
 	if host == "" {
@@ -189,12 +189,12 @@ func New(model string, cfg Config) (*LLM, error) {
 func (c Config) baseURL() (*url.URL, error) {
 	if c.BaseURL == "" {
 		if c.APIKey == "" {
-			return nil, errors.New("APIKey is empty, want the key that " + DefaultBaseURL + " asks for")
+			return nil, errors.New("openai: APIKey is empty, want the key that " + DefaultBaseURL + " asks for")
 		}
 		return url.Parse(DefaultBaseURL)
 	}
 	bad := func(want string) error {
-		return fmt.Errorf("BaseURL is %q, want %s", hide(c.APIKey)(redactedURL(c.BaseURL)), want)
+		return fmt.Errorf("openai: BaseURL is %q, want %s", hide(c.APIKey)(redactedURL(c.BaseURL)), want)
 	}
 	u, err := url.Parse(c.BaseURL)
 	switch {
@@ -203,7 +203,7 @@ func (c Config) baseURL() (*url.URL, error) {
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, bad("one without user, query and fragment")
 	case c.Provider == "":
-		return nil, fmt.Errorf("Provider is empty, want the name of who serves %s", u)
+		return nil, fmt.Errorf("openai: Provider is empty, want the name of who serves %s", u)
 	}
 	return u, nil
 }
@@ -221,16 +221,16 @@ func redactedURL(s string) string {
 func (c Config) check() error {
 	switch {
 	case strings.ContainsFunc(c.APIKey, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) || r > unicode.MaxASCII }):
-		return errors.New("APIKey holds a space, a line break or another character that no key has")
+		return errors.New("openai: APIKey holds a space, a line break or another character that no key has")
 	case strings.Contains(c.Provider, "/"):
-		return fmt.Errorf("Provider is %q, want one without a slash", c.Provider)
+		return fmt.Errorf("openai: Provider is %q, want one without a slash", c.Provider)
 	case c.MaxOutput < 0:
-		return fmt.Errorf("MaxOutput is %d, want 1 or more, or 0 for %d", c.MaxOutput, defaultMaxOutput)
+		return fmt.Errorf("openai: MaxOutput is %d, want 1 or more, or 0 for %d", c.MaxOutput, defaultMaxOutput)
 	case c.Timeout < 0:
-		return fmt.Errorf("Timeout is %v, want above zero, or 0 for %v", c.Timeout, defaultTimeout)
+		return fmt.Errorf("openai: Timeout is %v, want above zero, or 0 for %v", c.Timeout, defaultTimeout)
 	}
 	if _, err := json.Marshal(c.Fields); err != nil {
-		return fmt.Errorf("Fields: %w", err)
+		return fmt.Errorf("openai: Fields: %w", err)
 	}
 	return nil
 }
