@@ -15,11 +15,11 @@ import (
 	"github.com/resilience-toolkit/resilience/cache/memory"
 )
 
-// manyTimes checks a property in twenty times as many cases as rapid does by default:
+// manyTimes checks a property in ten times as many cases as rapid does by default:
 // they are cheap here, and it is the rare ones that matter.
 func manyTimes(t *testing.T, property func(*rapid.T)) {
 	t.Helper()
-	for range 20 {
+	for range 10 {
 		check(t, property)
 	}
 }

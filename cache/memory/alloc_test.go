@@ -24,13 +24,13 @@ func TestTheHotPathsAllocateNothing(t *testing.T) {
 		for i := range names {
 			names[i] = "tenant/" + strconv.Itoa(i)
 		}
-		full := per(3, time.Hour)
+		full := per(3, 1000*time.Hour) // which is longer than this test
 		for range 3 {
 			_, err := c.Acquire(ctx, "full", full)
 			require.NoError(t, err)
 		}
 		require.NoError(t, c.Set(ctx, "value", "v", 0))
-		require.NoError(t, c.RecordHit(ctx, "series", noon, time.Hour))
+		require.NoError(t, c.RecordHit(ctx, "series", noon, full.Window))
 		entries := make([]cache.Entry, 1)
 
 		i := 0
@@ -56,10 +56,10 @@ func TestTheHotPathsAllocateNothing(t *testing.T) {
 			},
 			"Acquire, refused": func() { c.Acquire(ctx, "full", full) },
 			"Acquire and GiveBack": func() {
-				g, _ := c.Acquire(ctx, "full", waiting(full, 2*time.Hour))
+				g, _ := c.Acquire(ctx, "full", waiting(full, 2*full.Window))
 				c.GiveBack(ctx, "full", g.Slot)
 			},
-			"Used":        func() { c.Used(ctx, "full", time.Hour) },
+			"Used":        func() { c.Used(ctx, "full", full.Window) },
 			"Get":         func() { c.Get(ctx, "value") },
 			"Get, absent": func() { c.Get(ctx, "absent") },
 			"GetMany":     func() { c.GetMany(ctx, []string{"value"}, entries) },

@@ -96,7 +96,7 @@ func (t *table[V]) reclaim(now int64, most int) {
 // shrink makes the map anew when it is nearly empty, since a map never gives memory
 // back. The removals that led here pay for it.
 func (t *table[V]) shrink() {
-	const worthwhile = 64
+	const worthwhile = 9 // a map of up to eight keys is as small as any
 	if t.peak < worthwhile || len(t.nodes) > t.peak/4 {
 		return
 	}
