@@ -84,15 +84,16 @@ func (l *Limiter) unanswered(ctx context.Context, key string, cost int, err erro
 
 // wait sleeps until there is a slot for this caller.
 func (l *Limiter) wait(ctx context.Context, key, series string, cost int, grant cache.Grant) error {
-	// The instant of the slot was counted from before the answer came, so this is never
-	// too early.
+	// The wait was counted from before the answer came, so this is never too early.
 	due := time.Now().Add(grant.Wait)
+	line := lineID{series, cost, grant.Slot.Clock}
 	if deadline, ok := ctx.Deadline(); ok && !due.Before(deadline) {
-		l.giveBack(ctx, series, grant.Slot)
+		l.decline(ctx, line, grant.Slot, due)
 		return l.exceeded(ctx, key, cost, grant.Wait)
 	}
-	l.announce(ctx, key, series, cost, grant)
-	line := lineID{series, cost, grant.Slot.Clock}
+	if l.config.OnWait != nil {
+		l.announce(ctx, key, line, grant, due)
+	}
 	w := l.waiting.join(line, grant.Slot, due)
 	if w == nil {
 		l.giveBack(ctx, series, grant.Slot)
@@ -127,20 +128,26 @@ func (l *Limiter) wait(ctx context.Context, key, series string, cost int, grant 
 	}
 }
 
-// announce tells the hook about a wait, and gives the slot back if that does not
-// return.
-func (l *Limiter) announce(ctx context.Context, key, series string, cost int, grant cache.Grant) {
-	if l.config.OnWait == nil {
-		return
-	}
+// announce tells the hook about a wait. It is called before the caller joins its line,
+// where it could hold up others. If it does not return, nobody will wait.
+func (l *Limiter) announce(ctx context.Context, key string, line lineID, grant cache.Grant, due time.Time) {
 	returned := false
 	defer func() {
 		if !returned {
-			l.giveBack(ctx, series, grant.Slot)
+			l.decline(ctx, line, grant.Slot, due)
 		}
 	}()
-	l.config.OnWait(ctx, Wait{Key: key, Cost: cost, For: grant.Wait})
+	l.config.OnWait(ctx, Wait{Key: key, Cost: line.cost, For: grant.Wait})
 	returned = true
+}
+
+// decline gives up a slot without waiting for it. Others may be behind it already, and
+// move up.
+func (l *Limiter) decline(ctx context.Context, line lineID, slot cache.Slot, due time.Time) {
+	if w := l.waiting.join(line, slot, due); w != nil {
+		slot = l.waiting.leave(line, w)
+	}
+	l.giveBack(ctx, line.series, slot)
 }
 
 // giveBackWithin bounds how long a caller who has given up is held by a cache that

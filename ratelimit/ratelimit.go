@@ -14,9 +14,10 @@
 // some, or, if [Config].MaxWait allows, waits for it. To wait is to reserve: the
 // caller takes the next slot to come free, in order of arrival, and sleeps until then; it
 // asks the cache once. One who stops waiting leaves no gap: those behind it in this
-// process move up by one, and the last of their slots is given back. A wait that the
-// context's deadline cannot cover is refused at once and takes nothing. A refusal takes
-// nothing either, so asking again and again makes no wait longer.
+// process move up by one, and the last of their slots is given back. (Only somebody who
+// asks the cache in between, and so takes the slot after that one, leaves it unused.) A
+// wait that the context's deadline cannot cover is refused at once and takes nothing. A
+// refusal takes nothing either, so asking again and again makes no wait longer.
 //
 // # Errors
 //
