@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// RecordHit implements [cache.HitWindow].
+// RecordHit implements [cache.HitWindow]. It discards nothing, so that a series that
+// is never counted grows for as long as its hits extend its life.
 func (c *Cache) RecordHit(ctx context.Context, key string, at time.Time, ttl time.Duration) error {
 	if err := checkTTL("record hit", ttl, 1); err != nil {
 		return err
