@@ -2,11 +2,11 @@
 // that lets its user choose one.
 //
 //	client := &http.Client{
-//		Transport: httptransport.New(nil, httptransport.Config{}, circuits, perHost, again, each),
+//		Transport: httptransport.New(nil, httptransport.Config{}, circuits, allowance, again, each),
 //	}
 //
-// is each request through circuits(perHost(again(each(http.DefaultTransport)))). The
-// SDK is not changed, and its own retries should be switched off: attempts within
+// sends each request through circuits(allowance(again(each(http.DefaultTransport)))).
+// The SDK is not changed, and its own retries should be switched off: attempts within
 // attempts multiply.
 //
 // # Inside the chain
@@ -45,9 +45,10 @@
 //
 // A request is sent again only if that means no more than sending it once, by
 // [Config.Repeatable], and, with a body, only if GetBody gives it again; NewRequest
-// sees to that for bodies in memory. For any other request the first failure is final to
-// a retry of package retry, whatever its predicate. A policy of another kind that
-// tries again all the same is refused. Each attempt sends a clone.
+// sees to that for bodies in memory. Of any other request the first failure comes in a
+// [retry.ExhaustedError], which is final to every retry of that package, whatever its
+// predicate. A policy of another kind that tries again all the same is refused. Each
+// attempt sends a clone.
 // [http.Transport] itself resends a repeatable request, once, if a connection that it
 // reused turns out to be dead; that is within one attempt.
 //
@@ -66,17 +67,17 @@
 //
 // # Errors
 //
-// RoundTrip returns the error of the chain as it is, or of the base if there was only
-// that. If a timeout is inside, [net/url.Error.Timeout] finds it. A policy of this
-// package that is used outside a Transport, and an attempt that cannot be made for
-// lack of a body, give an error that matches [resilience.ErrRejected].
+// RoundTrip returns the error of the chain as it is or, if the policies had nothing to
+// add, the very error of the base. If a timeout is inside, [net/url.Error.Timeout]
+// finds it. A policy of this package that is used outside a Transport, and an attempt
+// that cannot be made for lack of a body, give an error that matches
+// [resilience.ErrRejected].
 //
 // # Zero values and concurrency
 //
 // The zero [Config] is usable. The zero [Transport] is not; [New] makes one. It may be used
 // by any number of goroutines at once, provided that the base, the policies and the
-// functions of the Config may be. It starts no goroutine and holds no lock while it
-// calls any of them.
+// functions of the Config may be, and holds no lock while it calls any of them.
 //
 // # Roads not taken
 //

@@ -99,7 +99,7 @@ func (x *exchange) send(ctx *attemptContext, body io.ReadCloser) (r reply, err e
 	if r.response == nil {
 		return r, fmt.Errorf("httptransport: %T returned neither a response nor an error", x.transport.base)
 	}
-	if err = ctx.headersReceived(x.transport.limitBody && !isUpgrade(r.response)); err != nil {
+	if err = ctx.headersReceived(x.transport.limitBody); err != nil {
 		return r, err
 	}
 	if r.response.Request == req {

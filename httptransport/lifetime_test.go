@@ -498,6 +498,17 @@ func TestAttemptsContextIsReleased(t *testing.T) {
 	}
 }
 
+func TestWithoutALimitTheCallersCancellationIsSeenAtOnce(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	base := roundTripper(func(req *http.Request) (*http.Response, error) {
+		cancel()
+		return nil, req.Context().Err()
+	})
+	transport := httptransport.New(base, httptransport.Config{}, attempts(t, 3, httptransport.Retryable))
+	_, err := transport.RoundTrip(get(t, "http://host.test/").WithContext(ctx))
+	assert.ErrorIs(t, err, context.Canceled)
+}
+
 type valueKey struct{}
 
 func TestBaseSeesWhatThePoliciesSay(t *testing.T) {

@@ -21,9 +21,9 @@ type Config struct {
 	// [Repeatable].
 	Repeatable func(*http.Request) bool
 
-	// LimitBody has the time limit of an attempt that succeeded go on until the
-	// response's body has been read or closed. False means that it ends with the
-	// response's headers, as it must for a stream or a long download; the request's
+	// LimitBody has the time limit of the attempt whose response is returned go on
+	// until the body has been read or closed. False means that it ends with the
+	// response's headers, as it must for a stream or a long download. The request's
 	// own context and the client's Timeout bound the body either way.
 	LimitBody bool
 }
