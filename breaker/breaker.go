@@ -163,12 +163,12 @@ type Config struct {
 // A Breaker is a circuit, or one of several on one, for calls of any kind. Make one
 // with [New].
 type Breaker struct {
-	cfg   Config
-	kv    cache.KeyValue
-	owned *memory.Cache // the cache that was made here, if it was
-	group string        // the group of the circuit's keys
-	epoch time.Time     // when the clock of until and at began
-	turn  chan struct{} // whose turn it is to swap, over a cache that cannot
+	cfg    Config
+	kv     cache.KeyValue
+	owned  *memory.Cache // the cache that was made here, if it was
+	prefix string        // of all keys of the circuit, which are of one group
+	epoch  time.Time     // when the clock of until and at began
+	turn   chan struct{} // whose turn it is to swap, over a cache that cannot
 
 	view   atomic.Pointer[view]
 	seq    atomic.Uint64
@@ -204,7 +204,7 @@ func New(cfg Config) (*Breaker, error) {
 	cfg.Probes = orElse(cfg.Probes, 1)
 	cfg.ProbeLease = orElse(cfg.ProbeLease, defaultLease)
 
-	b := &Breaker{cfg: cfg, kv: cfg.Cache, group: "breaker:" + cfg.Name, epoch: time.Now()}
+	b := &Breaker{cfg: cfg, kv: cfg.Cache, prefix: cache.Key("breaker:"+cfg.Name, ""), epoch: time.Now()}
 	if b.kv == nil {
 		b.owned = memory.New()
 		b.kv = b.owned

@@ -89,19 +89,19 @@ func (b *Breaker) newPhase(raw cache.Entry) *phase {
 			p.era, p.run = e.era, e.run
 		}
 	}
-	p.keys = append(p.keys, cache.Key(b.group, "state"))
+	p.keys = append(p.keys, b.prefix+"state")
 	if !p.open {
-		p.keys = append(p.keys, cache.Key(b.group, "failures "+p.era+" "+p.run))
+		p.keys = append(p.keys, b.prefix+"failures "+p.era+" "+p.run)
 		return p
 	}
 	p.keys = append(p.keys, b.markerKey(p.era))
 	for i := range b.cfg.Probes {
-		p.keys = append(p.keys, cache.Key(b.group, "probe "+p.era+" "+strconv.Itoa(i)))
+		p.keys = append(p.keys, b.prefix+"probe "+p.era+" "+strconv.Itoa(i))
 	}
 	return p
 }
 
-func (b *Breaker) markerKey(era string) string { return cache.Key(b.group, "timeout "+era) }
+func (b *Breaker) markerKey(era string) string { return b.prefix + "timeout " + era }
 
 // An entry is the content of a stored state.
 //
