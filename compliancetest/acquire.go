@@ -187,6 +187,27 @@ var acquirerRules = []rule[*trial]{
 			t.wantUsed(t.key("a"), wide, 10)
 			t.granted(t.key("all"), r(10))
 			t.refused(t.key("all"), r(1))
+			for _, weight := range []int64{1, 1, 1, 4, 1, 2} {
+				t.granted(t.key("mixed"), r(weight))
+			}
+			t.wantUsed(t.key("mixed"), wide, 10)
+			t.refused(t.key("mixed"), r(1))
+		},
+	},
+	{
+		name: "weights-leave-with-the-window",
+		why:  "a hit takes its whole weight with it when it leaves, and no more",
+		check: func(t *trial) {
+			window := t.span()
+			r := func(weight int64) cache.Request { return cache.Request{Limit: 10, Window: window, Weight: weight} }
+			t.granted(t.key("a"), r(4))
+			t.advance(window / 2)
+			t.granted(t.key("a"), r(6))
+			t.advance(t.refused(t.key("a"), r(1)).Wait)
+			t.refused(t.key("a"), r(5))
+			t.granted(t.key("a"), r(4))
+			t.refused(t.key("a"), r(1))
+			t.wantUsed(t.key("a"), window, 10)
 		},
 	},
 	{
@@ -273,6 +294,30 @@ var acquirerRules = []rule[*trial]{
 		},
 	},
 	{
+		name: "light-hit-does-not-overtake",
+		why:  "where there is always room for something small, something heavy would wait for ever",
+		check: func(t *trial) {
+			r := func(weight int64) cache.Request {
+				return cache.Request{Limit: 10, Window: wide, Weight: weight, MaxWait: long}
+			}
+			t.granted(t.key("a"), r(8))
+			heavy := t.granted(t.key("a"), r(5)) // waits for the first to leave
+			now := r(2)                          // would fit beside the first
+			now.MaxWait = 0
+			t.refused(t.key("a"), now)
+			at(t.granted(t.key("a"), r(2)), heavy, 0, "a light hit behind a heavy one that waits")
+
+			var slots []cache.Slot
+			for range 3 {
+				slots = append(slots, t.granted(t.key("b"), one(3, wide, long)).Slot)
+			}
+			waiting := t.granted(t.key("b"), one(3, wide, long))
+			t.giveBack(t.key("b"), slots[0])
+			t.giveBack(t.key("b"), slots[1])
+			at(t.granted(t.key("b"), one(3, wide, long)), waiting, 0, "a hit behind one that waits, though there is room now,")
+		},
+	},
+	{
 		name: "reservation-holds",
 		why:  "a slot that was promised to a waiter must not be given to whoever asks at the moment it comes free",
 		check: func(t *trial) {
@@ -293,6 +338,9 @@ var acquirerRules = []rule[*trial]{
 			}
 			t.advance(2*window + window/2)
 			t.wantUsed(t.key("a"), window, 2)
+			t.refused(t.key("a"), one(1, window, 0))
+			t.advance(window) // and the last one still counts, a window after its slot
+			t.wantUsed(t.key("a"), window, 1)
 			t.refused(t.key("a"), one(1, window, 0))
 		},
 	},
@@ -357,6 +405,41 @@ var acquirerRules = []rule[*trial]{
 			t.wantUsed(t.key("a"), wide, 2)
 			t.granted(t.key("a"), r(8))
 			t.refused(t.key("a"), r(1))
+		},
+	},
+	{
+		name: "give-back-in-any-order",
+		why:  "callers end in an order of their own, and each gives back its own slot and no other",
+		check: func(t *trial) {
+			// Weights that are powers of two tell by their sum which are left.
+			const all = 1<<6 - 1
+			for name, limit := range map[string]int64{"at once": all, "in line": 1 << 5} {
+				key, left := t.key(name), int64(0)
+				var slots []cache.Slot
+				for i := range 6 {
+					weight := int64(1) << i
+					left += weight
+					slots = append(slots, t.granted(key, cache.Request{Limit: limit, Window: wide, Weight: weight, MaxWait: long}).Slot)
+				}
+				for _, i := range []int{2, 4, 0, 5, 1, 3} {
+					for range 2 { // the second time changes nothing
+						t.giveBack(key, slots[i])
+						t.wantUsed(key, wide, left-1<<i)
+					}
+					left -= 1 << i
+				}
+			}
+			// The same of one weight, where an implementation may well go other ways.
+			var slots []cache.Slot
+			for range 6 {
+				slots = append(slots, t.granted(t.key("alike"), one(1, wide, long)).Slot)
+			}
+			for n, i := range []int{2, 4, 0, 5, 1, 3} {
+				for range 2 {
+					t.giveBack(t.key("alike"), slots[i])
+					t.wantUsed(t.key("alike"), wide, int64(5-n))
+				}
+			}
 		},
 	},
 	{

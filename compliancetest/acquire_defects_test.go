@@ -1,6 +1,7 @@
 package compliancetest_test
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -104,6 +105,27 @@ var acquirerDefects = []defect{
 		}
 	}},
 	{rule: "weights-add-up", name: "each counts as one", put: asked(func(r *cache.Request) { r.Weight = min(r.Weight, 1) })},
+	{rule: "weights-add-up", name: "those of one are not counted beside others", put: found(func(hits []entry, now int64, r cache.Request) int64 {
+		if slices.ContainsFunc(hits, func(h entry) bool { return h.weight > 1 }) {
+			hits = slices.DeleteFunc(slices.Clone(hits), func(h entry) bool { return h.weight == 1 })
+		}
+		return slotFor(hits, now, r)
+	})},
+	{rule: "weights-leave-with-the-window", name: "a total is kept, and lowered by one for each that leaves", put: func(b *broken) {
+		total, gone := map[string]int64{}, map[string]int{}
+		b.take = func(ctx context.Context, key string, r cache.Request) (cache.Grant, error) {
+			return b.acquire(ctx, key, r, func(hits []entry, now int64, r cache.Request) int64 {
+				for ; gone[key] < len(hits) && hits[gone[key]].slot.At <= now-micros(r.Window); gone[key]++ {
+					total[key]--
+				}
+				if total[key]+r.Weight > r.Limit {
+					return max(now+1, slotFor(hits, now, r))
+				}
+				total[key] += r.Weight
+				return slotFor(hits, now, r)
+			})
+		}
+	}},
 	{rule: "heavy-hit-waits-for-several", name: "it waits for the first to leave", put: found(func(hits []entry, now int64, r cache.Request) int64 {
 		at := slotFor(hits, now, r)
 		if at == now || r.Weight == 1 {
@@ -153,6 +175,12 @@ var acquirerDefects = []defect{
 		}
 		return hits[len(hits)-1].slot.At + micros(r.Window)
 	})},
+	{rule: "light-hit-does-not-overtake", name: "whatever fits now goes now", put: found(func(hits []entry, now int64, r cache.Request) int64 {
+		if weight(slices.DeleteFunc(slices.Clone(hits), func(h entry) bool { return h.slot.At > now })) <= r.Limit-r.Weight {
+			return now
+		}
+		return slotFor(hits, now, r)
+	})},
 	{rule: "reservation-holds", name: "it is recorded at the instant of asking", put: recorded(func(b *broken, key string, _ int64, r cache.Request) cache.Slot {
 		return b.locked(func() cache.Slot { return b.record(key, time.Now().UnixMicro(), r.Weight) })
 	})},
@@ -170,6 +198,14 @@ var acquirerDefects = []defect{
 		}
 		b.used = func(ctx context.Context, key string, window time.Duration) (int64, error) {
 			if time.Since(last[key]) > window {
+				return 0, nil
+			}
+			return b.able.Used(ctx, key, window)
+		}
+	}},
+	{rule: "series-lives-for-its-last-reservation", name: "it is forgotten at the last slot", put: func(b *broken) {
+		b.used = func(ctx context.Context, key string, window time.Duration) (int64, error) {
+			if hits := b.acquired[key]; hits[len(hits)-1].slot.At <= time.Now().UnixMicro() {
 				return 0, nil
 			}
 			return b.able.Used(ctx, key, window)
@@ -224,6 +260,16 @@ var acquirerDefects = []defect{
 				if e := &b.acquired[key][i]; e.slot == s {
 					e.weight--
 				}
+			}
+			return nil
+		}
+	}},
+	{rule: "give-back-in-any-order", name: "slots are found by their number in the line", put: func(b *broken) {
+		b.give = func(_ context.Context, key string, s cache.Slot) error {
+			hits := b.acquired[key]
+			first := slices.MinFunc(hits, func(x, y entry) int { return cmp.Compare(x.slot.ID, y.slot.ID) }).slot.ID
+			if i := int(s.ID - first); i < len(hits) && hits[i].slot.At == s.At {
+				b.acquired[key] = slices.Delete(hits, i, i+1)
 			}
 			return nil
 		}

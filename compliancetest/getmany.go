@@ -121,7 +121,7 @@ var multiGetterRules = []rule[*trial]{
 		check: func(t *trial) {
 			t.set(t.part("a"), "a", short)
 			t.set(t.part("b"), "b", long)
-			t.outlive(short)
+			t.expire(short)
 			t.wantMany([]string{t.part("a"), t.part("b")}, cache.Absent(), cache.Present("b"))
 		},
 	},

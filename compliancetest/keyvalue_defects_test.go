@@ -68,9 +68,19 @@ var keyValueDefects = []defect{
 			return b.able.Set(ctx, key, v, ttl/1000)
 		}
 	}},
+	{rule: "value-lives-for-its-ttl", name: "the TTL is cut to hundredths of a second", virtual: true, put: func(b *broken) {
+		b.set = func(ctx context.Context, key, v string, ttl time.Duration) error {
+			return b.able.Set(ctx, key, v, (ttl - 1).Truncate(10*time.Millisecond))
+		}
+	}},
 	{rule: "value-expires", name: "the TTL is rounded up to a second", put: func(b *broken) {
 		b.set = func(ctx context.Context, key, v string, ttl time.Duration) error {
 			return b.able.Set(ctx, key, v, (ttl + time.Second - 1).Truncate(time.Second))
+		}
+	}},
+	{rule: "value-expires", name: "it lasts a moment too long", virtual: true, put: func(b *broken) {
+		b.set = func(ctx context.Context, key, v string, ttl time.Duration) error {
+			return b.able.Set(ctx, key, v, ttl+1)
 		}
 	}},
 	{rule: "value-expires", name: "counters stay", put: func(b *broken) {

@@ -54,8 +54,17 @@ func newTrial(c any, closeCache func() error, advance func(time.Duration), bubbl
 // key returns a key that only this trial uses.
 func (t *trial) key(name string) string { return t.prefix + name }
 
-// outlive lets a TTL or a window of d pass for certain.
+// outlive lets the TTL of a series pass for certain; it may last a little longer.
 func (t *trial) outlive(d time.Duration) { t.advance(d + 10*time.Millisecond + t.slack) }
+
+// expire lets the TTL of a value pass, in virtual time to the moment.
+func (t *trial) expire(ttl time.Duration) {
+	if t.bubble && t.slack == 0 {
+		t.advance(ttl)
+		return
+	}
+	t.outlive(ttl)
+}
 
 // span is a TTL or a window of which half can pass, for certain, before the whole.
 func (t *trial) span() time.Duration { return short + 4*t.slack }
