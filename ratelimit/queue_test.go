@@ -80,6 +80,9 @@ func TestLeavingTakesTheLastSlotAlong(t *testing.T) {
 		var q queue
 		all := stand(&q, 1, 2, 3, 4)
 		assert.Equal(t, cache.Slot{At: 4}, q.leave(line1, all[1]))
+		for _, w := range all {
+			assert.Empty(t, w.wake, "nobody has to wake up for it")
+		}
 		assert.Equal(t, cache.Slot{At: 3}, q.leave(line1, all[0]))
 		assert.Len(t, all[2].wake, 1, "it is at the head now")
 		v, left := q.look(line1, all[2])

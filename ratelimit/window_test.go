@@ -3,6 +3,7 @@ package ratelimit_test
 import (
 	"context"
 	"math"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -126,9 +127,10 @@ func TestWindowsBelowAMillisecond(t *testing.T) {
 		onEach(t, func(t *testing.T, c cache.Cache) {
 			l := limiter(t, 5, window, ratelimit.Config{Cache: c})
 			assert.Equal(t, 5, admitted(l, "k", 20))
-			time.Sleep(window.Truncate(time.Microsecond) - time.Microsecond)
+			whole := (window + time.Microsecond - 1).Truncate(time.Microsecond) // it is rounded up
+			time.Sleep(whole - time.Microsecond)
 			assert.Zero(t, admitted(l, "k", 20))
-			time.Sleep(2 * time.Microsecond) // a window is rounded up
+			time.Sleep(time.Microsecond)
 			assert.Equal(t, 5, admitted(l, "k", 20))
 		})
 	}
@@ -266,6 +268,24 @@ func TestResetMakesRoomForTheWholeLimit(t *testing.T) {
 		require.NoError(t, l.Reset(t.Context(), "never seen"))
 		assert.Equal(t, 5, admitted(l, "k", 10))
 		assert.Zero(t, admitted(l, "other", 10))
+	})
+}
+
+func TestNoSpanHoldsOneTooManyWheneverCallersArrive(t *testing.T) {
+	onEach(t, func(t *testing.T, c cache.Cache) {
+		l := limiter(t, 100, time.Second, ratelimit.Config{Cache: c})
+		seen := &instants{}
+		random := rand.New(rand.NewPCG(1, 2))
+		for range 10_000 {
+			// Half of them come in bursts.
+			time.Sleep(time.Duration(random.IntN(2)*random.IntN(15_000)) * time.Microsecond)
+			if l.Acquire(t.Context(), "k") == nil {
+				seen.add(time.Now().UnixMicro())
+			}
+		}
+		seen.noSpanHolds(t, 100, time.Second)
+		assert.Greater(t, len(seen.at), 2000)
+		assert.Less(t, len(seen.at), 10_000, "some were refused")
 	})
 }
 
