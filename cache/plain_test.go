@@ -234,6 +234,8 @@ func TestOverPlainMethodsWhatWasGivenBackGoesToTheNext(t *testing.T) {
 		require.NoError(t, err)
 		assert.EqualValues(t, 2+4, used)
 		assert.Equal(t, 30*time.Second-time.Microsecond, ask(t, a, 2, 2, 0).Wait)
+		require.NoError(t, a.GiveBack(t.Context(), "k", sixth.Slot))
+		assert.Zero(t, ask(t, a, 100, 1, time.Hour).Wait, "nobody waits for one where there is room now")
 	})
 }
 
@@ -255,8 +257,8 @@ func TestOverPlainMethodsADeletedSeriesTakesWhatWasGivenBackAlong(t *testing.T) 
 		for range 5 { // as many as were there, by somebody else
 			require.NoError(t, s.hits.RecordHit(t.Context(), "k", time.Now(), time.Minute))
 		}
-		require.NoError(t, s.hits.RecordHit(t.Context(), "k", time.Now().Add(time.Second), time.Minute))
-		assert.Equal(t, 11*time.Second, ask(t, a, 2, 1, time.Hour).Wait)
+		require.NoError(t, s.hits.RecordHit(t.Context(), "k", time.Now().Add(25*time.Second), time.Minute))
+		assert.Equal(t, 35*time.Second, ask(t, a, 2, 1, time.Hour).Wait)
 	})
 }
 
