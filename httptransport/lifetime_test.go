@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"runtime"
 	"strings"
 	"sync"
@@ -308,6 +309,32 @@ func TestAttemptsLimitIsNotTheCallersDeadline(t *testing.T) {
 		synctest.Wait()
 		assert.EqualValues(t, 2, requests.Load())
 	})
+}
+
+// The caller's leaving is a timeout if it was by deadline, whatever the attempts ended
+// with before.
+func TestTimeoutOfAnErrorIsTheCallersIfTheCallerHasGone(t *testing.T) {
+	for name, want := range map[string]bool{"deadline": true, "cancellation": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := inMemory(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+				client := &http.Client{Transport: httptransport.New(n.Base, httptransport.Config{},
+					attempts(t, 3, httptransport.Retryable), limit(t, time.Second))}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if name == "deadline" {
+					ctx, cancel = context.WithTimeout(ctx, 1500*time.Millisecond)
+					defer cancel()
+				} else {
+					time.AfterFunc(1500*time.Millisecond, cancel)
+				}
+				_, err := client.Do(get(t, "http://host.test/").WithContext(ctx))
+				failed, ok := errors.AsType[*url.Error](err)
+				require.True(t, ok, "got %v", err)
+				assert.Equal(t, want, failed.Timeout(), "%v", err)
+			})
+		})
+	}
 }
 
 func TestLimitOfTheWholeEndsTheLastAttempt(t *testing.T) {
