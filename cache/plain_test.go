@@ -274,7 +274,6 @@ func TestOverPlainMethodsHitsOfOthersCount(t *testing.T) {
 		}
 		for i := range 6 {
 			assert.Equal(t, time.Duration(4+i)*time.Second, ask(t, a, 6, 1, time.Hour).Wait)
-			i++
 		}
 		assert.Equal(t, 10*time.Second+4*time.Second, ask(t, b, 6, 1, time.Hour).Wait)
 	})
