@@ -154,16 +154,18 @@ func TestGivingBackTheLastSlotAllocatesNothingHoweverManyThereAre(t *testing.T) 
 	assert.LessOrEqual(t, len(s.more.gaps), 2)
 }
 
-func TestASeriesThatIsNeverEmptyForgetsItsOldGaps(t *testing.T) {
-	var s series
-	for now := range int64(10_000) {
-		s.discard(now - 10)
-		s.push(now, 1)
-		id := s.push(now, 1)
-		i, ok := s.find(now, id)
-		require.True(t, ok)
-		s.remove(i, id)
+func TestASeriesForgetsItsOldGaps(t *testing.T) {
+	for name, window := range map[string]int64{"never empty": 10, "empty every time": 1} {
+		var s series
+		for now := range int64(10_000) {
+			s.discard(now - window + 1)
+			s.push(now, 1)
+			id := s.push(now, 1)
+			i, ok := s.find(now, id)
+			require.True(t, ok)
+			s.remove(i, id)
+			require.EqualValues(t, min(now+1, window), s.n)
+			require.LessOrEqual(t, len(s.more.gaps), s.n+1, name)
+		}
 	}
-	assert.Equal(t, 11, s.n)
-	assert.LessOrEqual(t, len(s.more.gaps), s.n+1)
 }

@@ -151,7 +151,7 @@ func (s *series) remove(i int, id uint64) {
 func (s *series) clear() {
 	s.head, s.n = 0, 0
 	if s.more != nil {
-		s.more.gaps, s.more.before = nil, 0
+		s.more.gaps = nil
 	}
 }
 
