@@ -157,6 +157,7 @@ type Config struct {
 	// OnStoreError, if not nil, is told of each error of the cache that was not
 	// returned to anybody, and of stored state that cannot be understood
 	// ([cache.CorruptError]) when it is first seen. The error's text names the circuit.
+	// While a probe runs, it may be called by the goroutine that renews the lease.
 	OnStoreError func(ctx context.Context, err error)
 }
 
@@ -397,7 +398,7 @@ func (b *Breaker) bounded(ctx context.Context) (context.Context, context.CancelF
 // wait is how long after now it makes sense to ask a circuit again that refuses.
 func (b *Breaker) wait(v *view) time.Duration {
 	if !v.waiting {
-		return b.cfg.ProbeLease
+		return min(b.cfg.ProbeLease, b.cfg.RecoveryTimeout)
 	}
 	if d := v.until - b.now(); d > 0 {
 		return d

@@ -97,6 +97,20 @@ func TestOpensAtTheThresholdAndNotBefore(t *testing.T) {
 	})
 }
 
+func TestARefusalOfAHalfOpenCircuitSaysWhenItMayBeDecided(t *testing.T) {
+	for _, lease := range []time.Duration{5 * time.Second, time.Minute} {
+		everywhere(t, func(t *testing.T, kv cache.KeyValue) {
+			b := newBreaker(t, breaker.Config{Cache: kv, RecoveryTimeout: 10 * time.Second, ProbeLease: lease})
+			trip(t, b)
+			time.Sleep(10 * time.Second)
+			_, err := b.Allow(t.Context())
+			require.NoError(t, err)
+			open := requireRefused(t, b)
+			assert.Equal(t, breaker.OpenError{State: breaker.HalfOpen, Wait: min(lease, 10*time.Second)}, *open)
+		})
+	}
+}
+
 func TestARefusalSaysAllThereIsToSay(t *testing.T) {
 	everywhere(t, func(t *testing.T, kv cache.KeyValue) {
 		b := newBreaker(t, breaker.Config{Name: "answers", Cache: kv, RecoveryTimeout: 10 * time.Second})

@@ -27,8 +27,8 @@ func (e *OpenError) Error() string {
 // an open circuit it is the rest of the time until it may be probed, exact in the
 // process that opened it and at most too long in the others: a process that finds a
 // circuit open cannot know since when, because no instant is ever compared with
-// another host's clock. Of a half-open one it is the probe's lease, by the end of
-// which a place is free even if the process that holds it has died.
+// another host's clock. When a half-open one is decided nobody knows, and it is the
+// recovery timeout or the probe's lease, whichever is shorter.
 func (e *OpenError) RetryAfter() time.Duration { return e.Wait }
 
 // Is reports whether target is [resilience.ErrRejected].

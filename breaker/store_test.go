@@ -377,6 +377,26 @@ func (c *expiring) CompareAndSwap(ctx context.Context, key string, old, new cach
 	return c.tap.CompareAndSwap(ctx, key, old, new, ttl)
 }
 
+func TestNothingPilesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kv := memory.New()
+		b := newBreaker(t, breaker.Config{Cache: kv, FailureThreshold: 2, RecoveryTimeout: time.Hour, ProbeLease: time.Second})
+		for range 1000 {
+			_ = b.Do(t.Context(), fail)
+			_ = b.Do(t.Context(), succeed)
+		}
+		assert.Less(t, kv.Len(), 5)
+		for range 100 {
+			trip(t, b)
+			time.Sleep(time.Hour)
+			_ = b.Do(t.Context(), fail)
+			time.Sleep(time.Hour)
+			_ = b.Do(t.Context(), succeed)
+		}
+		assert.Less(t, kv.Len(), 10)
+	})
+}
+
 // The state of a healthy circuit lapses unless somebody has to write it. That must
 // not cost a failure, neither one that is counted nor one that is reported then.
 func TestNoFailureIsLostWhenTheStateOfAHealthyCircuitLapses(t *testing.T) {

@@ -84,7 +84,7 @@ func (m *circuitModel) retryAfter() time.Duration {
 	case s == breaker.Open:
 		return time.Until(m.until)
 	case s == breaker.HalfOpen && m.places() == 0:
-		return m.lease
+		return min(m.lease, m.timeout)
 	default:
 		return 0
 	}
