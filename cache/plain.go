@@ -27,9 +27,9 @@ import (
 //     instant goes to the next caller instead, and if none comes, it counts.
 //   - A hit of weight n is n hits at one instant, and is n calls of RecordHit. A
 //     failure between them leaves those that were made.
-//   - A slot now costs one count and one record; a refusal costs one count and
-//     one look at the oldest hit. Where callers wait, hits of others in the store cost a
-//     look at every instant of the window.
+//   - A slot now costs one count and one record, and a refusal one count and one look
+//     at the oldest hit. Where callers wait, hits of others cost a look at each instant of
+//     the window.
 //
 // Steps of the wall clock while the process runs make no difference. Memory is held
 // for keys in use and, where callers may wait or hits have weights, for the hits of one
@@ -94,36 +94,21 @@ func (p *plain) Acquire(ctx context.Context, key string, r Request) (Grant, erro
 	if err != nil {
 		return Grant{}, err
 	}
-	at, err := p.next(ctx, key, l, r, count, now, window)
+	at, spare, err := p.find(ctx, key, l, r, count, now, window)
 	if err != nil {
 		return Grant{}, err
 	}
-	spare, ok := l.spare(now, at, r.Weight)
-	if ok {
-		if ok, err = p.holds(ctx, key, l.hits[spare].at); err != nil {
-			return Grant{}, err
-		}
-		if ok {
-			at = l.hits[spare].at
-		} else { // somebody has deleted the series, and begun another
-			l.record = record{}
-			if at, err = p.next(ctx, key, l, r, count, now, window); err != nil {
-				return Grant{}, err
-			}
-		}
-	}
-	wait := duration(at - now)
-	if wait > r.MaxWait {
-		return Grant{Wait: wait}, nil
+	wait := at - now
+	if wait > r.MaxWait.Microseconds() {
+		return Grant{Wait: duration(wait)}, nil
 	}
 	slot := Slot{At: at, ID: p.lastID.Add(1)}
-	if ok {
+	if spare >= 0 {
 		l.reuse(spare, slot.ID, r.Weight)
-		return Grant{OK: true, Wait: wait, Slot: slot}, nil
+		return Grant{OK: true, Wait: duration(wait), Slot: slot}, nil
 	}
-	ttl := duration(at - now + 2*window)
 	for range r.Weight {
-		if err := p.hits.RecordHit(ctx, key, time.UnixMicro(at), ttl); err != nil {
+		if err := p.hits.RecordHit(ctx, key, time.UnixMicro(at), duration(wait+2*window)); err != nil {
 			return Grant{}, err
 		}
 	}
@@ -131,7 +116,7 @@ func (p *plain) Acquire(ctx context.Context, key string, r Request) (Grant, erro
 		l.add(hit{at: at, id: slot.ID, weight: r.Weight})
 		l.until = l.hits[len(l.hits)-1].at + window
 	}
-	return Grant{OK: true, Wait: wait, Slot: slot}, nil
+	return Grant{OK: true, Wait: duration(wait), Slot: slot}, nil
 }
 
 // GiveBack implements [Acquirer].
@@ -185,6 +170,30 @@ func (p *plain) count(ctx context.Context, key string, l *ledger, now, window in
 		l.record = record{}
 	}
 	return int64(n), nil
+}
+
+// find returns the instant of the next slot, and the place of the hit that was given back
+// there, or -1 if there is none.
+func (p *plain) find(ctx context.Context, key string, l *ledger, r Request, count, now, window int64) (int64, int, error) {
+	at, err := p.next(ctx, key, l, r, count, now, window)
+	if err != nil {
+		return 0, 0, err
+	}
+	spare := l.spare(now, at, r.Weight)
+	if spare < 0 {
+		return at, spare, nil
+	}
+	there, err := p.holds(ctx, key, l.hits[spare].at)
+	switch {
+	case err != nil:
+		return 0, 0, err
+	case there:
+		return l.hits[spare].at, spare, nil
+	}
+	// Somebody has deleted the series, and begun another.
+	l.record = record{}
+	at, err = p.next(ctx, key, l, r, count, now, window)
+	return at, -1, err
 }
 
 // next returns the instant of the next slot to come free: the first one at which what
@@ -343,17 +352,17 @@ func (r *record) leaves(room int64) int64 {
 }
 
 // spare returns the place of the first hit from now on, and until an instant, that
-// was given back and is heavy enough.
-func (r *record) spare(now, until, weight int64) (int, bool) {
+// was given back and is heavy enough, or -1 if there is none.
+func (r *record) spare(now, until, weight int64) int {
 	if r.free == 0 {
-		return 0, false
+		return -1
 	}
 	for i := r.from(now); i < len(r.hits) && r.hits[i].at <= until; i++ {
 		if r.hits[i].free && r.hits[i].weight >= weight {
-			return i, true
+			return i
 		}
 	}
-	return 0, false
+	return -1
 }
 
 // reuse gives a part of a hit that was given back to another caller.
