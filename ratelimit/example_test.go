@@ -38,12 +38,15 @@ func ExampleNew() {
 	// refused: 2 per 1h0m0s are used up
 }
 
-// With MaxWait a caller reserves the next slot to come free, and sleeps until then.
+// With MaxWait a caller reserves the next slot to come free, and sleeps until then,
+// or until it has had enough.
 func ExampleConfig_maxWait() {
-	allowance, err := ratelimit.New(1, 20*time.Millisecond, ratelimit.Config{
-		MaxWait: time.Second,
+	ctx, giveUp := context.WithCancel(context.Background())
+	allowance, err := ratelimit.New(1, time.Hour, ratelimit.Config{
+		MaxWait: 2 * time.Hour,
 		OnWait: func(_ context.Context, w ratelimit.Wait) {
-			fmt.Println("waiting for", w.Key)
+			fmt.Println("waiting for", w.Key, "for", w.For.Round(time.Minute))
+			giveUp()
 		},
 	})
 	if err != nil {
@@ -52,13 +55,12 @@ func ExampleConfig_maxWait() {
 	}
 	defer allowance.Close()
 
-	for range 2 {
-		fmt.Println(allowance.Acquire(context.Background(), "gpu"))
-	}
+	fmt.Println(allowance.Acquire(ctx, "gpu"))
+	fmt.Println(allowance.Acquire(ctx, "gpu"))
 	// Output:
 	// <nil>
-	// waiting for gpu
-	// <nil>
+	// waiting for gpu for 1h0m0s
+	// context canceled
 }
 
 // Limiters of one name and window on one cache share their allowances.

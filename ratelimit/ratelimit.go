@@ -79,7 +79,7 @@ type Config struct {
 	// the zero value, or Admit.
 	WhenUnavailable Unavailable
 
-	// OnRefuse is called for each refusal for want of room.
+	// OnRefuse is called for each refusal for want of room, now or ever.
 	OnRefuse func(ctx context.Context, refusal *ExceededError)
 
 	// OnWait is called when a caller has reserved a slot and is about to wait for it.
