@@ -113,7 +113,7 @@ func (b *Breaker) takePlace(caller context.Context, v *view) (grant, *view, erro
 // leave gives back a place that perhaps was taken. A caller who has gone does not wait
 // for that.
 func (b *Breaker) leave(caller context.Context, p *probe) {
-	if caller.Err() != nil && b.owned == nil {
+	if caller.Err() != nil && !b.local {
 		go b.release(caller, p)
 		return
 	}

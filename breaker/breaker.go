@@ -167,6 +167,7 @@ type Breaker struct {
 	cfg    Config
 	kv     cache.KeyValue
 	owned  *memory.Cache // the cache that was made here, if it was
+	local  bool          // the cache is in this process, where nobody has to wait for it
 	prefix string        // of all keys of the circuit, which are of one group
 	epoch  time.Time     // when the clock of until and at began
 	turn   chan struct{} // whose turn it is to swap, over a cache that cannot
@@ -211,6 +212,7 @@ func New(cfg Config) (*Breaker, error) {
 		b.kv = b.owned
 		b.cfg.Staleness = 0
 	}
+	_, b.local = b.kv.(*memory.Cache)
 	if _, ok := b.kv.(cache.CompareAndSwapper); !ok {
 		b.turn = make(chan struct{}, 1)
 	}
@@ -387,9 +389,9 @@ func (b *Breaker) ttl(d time.Duration) time.Duration {
 	return after(d, after(b.cfg.ProbeLease, margin))
 }
 
-// bounded limits a use of a shared cache.
+// bounded limits a use of a cache that may have to be waited for.
 func (b *Breaker) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	if b.owned != nil {
+	if b.local {
 		return ctx, func() {}
 	}
 	return context.WithTimeout(ctx, patience)

@@ -19,13 +19,17 @@ import (
 	"github.com/resilience-toolkit/resilience/cache/memory"
 )
 
-// everywhere runs a test with a private cache, a shared one, and a plain one.
+// everywhere runs a test with a private cache, one that is shared in this process, one
+// that may have to be waited for, and a plain one.
 func everywhere(t *testing.T, test func(t *testing.T, kv cache.KeyValue)) {
 	t.Run("private", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { test(t, nil) })
 	})
 	t.Run("shared", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { test(t, memory.New()) })
+	})
+	t.Run("remote", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { test(t, remote{memory.New()}) })
 	})
 	t.Run("plain", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { test(t, plain{memory.New()}) })

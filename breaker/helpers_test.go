@@ -13,6 +13,7 @@ import (
 
 	"github.com/resilience-toolkit/resilience/breaker"
 	"github.com/resilience-toolkit/resilience/cache"
+	"github.com/resilience-toolkit/resilience/cache/memory"
 )
 
 var errDown = errors.New("host is down")
@@ -201,6 +202,9 @@ func (c *tap) CompareAndSwap(ctx context.Context, key string, old, new cache.Ent
 func (c *tap) GetMany(ctx context.Context, keys []string, entries []cache.Entry) error {
 	return c.do(ctx, "getmany", keys[0], func() error { return c.inner.GetMany(ctx, keys, entries) })
 }
+
+// remote hides that a cache is in this process.
+type remote struct{ *memory.Cache }
 
 // plain hides what a cache can do better.
 type plain struct{ cache.KeyValue }

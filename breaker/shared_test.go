@@ -583,7 +583,7 @@ func TestADeadHostSeesOneProbeToATimeout(t *testing.T) {
 			cfg := breaker.Config{FailureThreshold: 1, RecoveryTimeout: timeout}
 			breakers := []*breaker.Breaker{newBreaker(t, cfg)}
 			if shared {
-				cfg.Cache = memory.New()
+				cfg.Cache = remote{memory.New()}
 				breakers = []*breaker.Breaker{newBreaker(t, cfg), newBreaker(t, cfg), newBreaker(t, cfg)}
 			}
 			start := time.Now()
@@ -620,7 +620,7 @@ func TestUnderLoadNoMoreThanTheProbesRunAndNothingIsStuck(t *testing.T) {
 			cfg := breaker.Config{FailureThreshold: 3, RecoveryTimeout: 2 * time.Millisecond, Probes: 2}
 			breakers := []*breaker.Breaker{newBreaker(t, cfg)}
 			if shared {
-				cfg.Cache = memory.New()
+				cfg.Cache = remote{memory.New()}
 				breakers = []*breaker.Breaker{newBreaker(t, cfg), newBreaker(t, cfg), newBreaker(t, cfg)}
 			}
 			var wg sync.WaitGroup

@@ -166,7 +166,7 @@ func (b *Breaker) look(ctx context.Context) (*view, error) {
 	if v.free || !v.outdated && b.holds(v) {
 		return v, nil
 	}
-	if b.owned != nil {
+	if b.local {
 		return b.read(ctx, v.phase)
 	}
 	for {

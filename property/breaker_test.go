@@ -169,7 +169,10 @@ var (
 )
 
 func TestACircuitBehavesAsItsStateMachineSays(t *testing.T) {
-	type plain struct{ cache.KeyValue }
+	type (
+		plain  struct{ cache.KeyValue }
+		remote struct{ *memory.Cache } // as far as the breaker can tell
+	)
 	check(t, func(t *rapid.T) {
 		ctx := context.Background()
 		m := &circuitModel{
@@ -189,11 +192,14 @@ func TestACircuitBehavesAsItsStateMachineSays(t *testing.T) {
 			OnStoreError: func(_ context.Context, err error) { t.Errorf("store: %v", err) },
 		}
 		n := 1
-		switch rapid.SampledFrom([]string{"private", "plain", "shared", "shared"}).Draw(t, "cache") {
+		switch rapid.SampledFrom([]string{"private", "plain", "shared", "remote"}).Draw(t, "cache") {
 		case "plain":
 			cfg.Cache = plain{memory.New()}
 		case "shared":
 			cfg.Cache = memory.New()
+			n = rapid.IntRange(1, 3).Draw(t, "breakers")
+		case "remote":
+			cfg.Cache = remote{memory.New()}
 			n = rapid.IntRange(1, 3).Draw(t, "breakers")
 		}
 		breakers, models, told := make([]*breaker.Breaker, n), make([]*modelBreaker, n), make([][]breaker.Transition, n)
