@@ -103,6 +103,9 @@ func TestEntriesAreSmall(t *testing.T) {
 			list := keys(s)
 			i := slices.IndexFunc(list, func(k string) bool { return strings.Contains(k, key) })
 			used := s.Do("MEMORY", "USAGE", list[i], "SAMPLES", "0").(int64)
+			if n == 8 || n == 128 || n == 2000 {
+				t.Logf("heavy: %t, %d entries: %.0f bytes each", heavy, n, float64(used)/float64(n))
+			}
 			require.LessOrEqual(t, float64(used)/float64(n), limit, "%d bytes for %d entries, heavy: %t", used, n, heavy)
 		}
 	}
