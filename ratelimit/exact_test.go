@@ -2,8 +2,10 @@ package ratelimit_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +27,14 @@ func (i *instants) add(at int64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.at = append(i.at, at)
+}
+
+func (i *instants) remove(at int64) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if n := slices.Index(i.at, at); n >= 0 {
+		i.at = slices.Delete(i.at, n, n+1)
+	}
 }
 
 // noSpanHolds asserts that no half-open span of a window holds more than limit.
@@ -51,6 +61,11 @@ func (r recording) Acquire(ctx context.Context, key string, q cache.Request) (ca
 		r.seen.add(g.Slot.At)
 	}
 	return g, err
+}
+
+func (r recording) GiveBack(ctx context.Context, key string, s cache.Slot) error {
+	r.seen.remove(s.At)
+	return r.Cache.GiveBack(ctx, key, s)
 }
 
 // plainRecording is one without capabilities.
@@ -106,5 +121,41 @@ func TestNoSpanEverHoldsOneTooManyInRealTime(t *testing.T) {
 				assert.GreaterOrEqual(t, len(seen.at), windows*limit, "and each window is used to the full")
 			})
 		}
+	}
+}
+
+func TestNoSpanEverHoldsOneTooManyWhileWaitersComeAndGoInRealTime(t *testing.T) {
+	const limit, window = 20, 10 * time.Millisecond
+	kinds := map[string]func(*instants) cache.Cache{
+		"atomic": func(seen *instants) cache.Cache { return recording{memory.New(), seen} },
+		"plain":  func(seen *instants) cache.Cache { return plainRecording{plain{memory.New()}, seen} },
+	}
+	for name, make := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seen := &instants{}
+			l, err := ratelimit.New(limit, window, ratelimit.Config{Cache: make(seen), MaxWait: 5 * window})
+			require.NoError(t, err)
+			defer l.Close()
+			over := time.Now().Add(30 * window)
+			var served atomic.Int64
+			var all sync.WaitGroup
+			for range 64 {
+				all.Go(func() {
+					for time.Now().Before(over) {
+						ctx, cancel := context.WithCancel(context.Background())
+						time.AfterFunc(time.Duration(rand.Int64N(int64(4*window))), cancel)
+						if l.Acquire(ctx, "k") == nil {
+							served.Add(1)
+						}
+						cancel()
+					}
+				})
+			}
+			all.Wait()
+			seen.noSpanHolds(t, limit, window)
+			assert.Positive(t, served.Load())
+			assert.LessOrEqual(t, served.Load(), int64(len(seen.at)), "nobody is served without a slot")
+		})
 	}
 }
