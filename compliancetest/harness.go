@@ -39,8 +39,8 @@ type Harness[C any] struct {
 	// its TTL, and how long a call or a sleep may take beyond what it should. Rules about
 	// what is gone wait that much longer, and rules about what is still there leave some
 	// multiple of it. Zero is right for virtual time; 100 ms is for a server on this
-	// machine. It must be below a second, or an implementation that rounds a TTL up to
-	// whole seconds goes unnoticed.
+	// machine. With a second or more, an implementation that rounds a TTL up to whole
+	// seconds goes unnoticed. It cannot be negative.
 	Slack time.Duration
 }
 
@@ -84,6 +84,9 @@ func HitWindow[C cache.HitWindow](h Harness[C]) Suite {
 func (h Harness[C]) suite(groups ...group) Suite {
 	if h.New == nil {
 		panic("compliancetest: Harness.New is nil")
+	}
+	if h.Slack < 0 {
+		panic(fmt.Sprintf("compliancetest: Harness.Slack is %v, want zero or more", h.Slack))
 	}
 	return Suite{bubble: h.Bubble, groups: groups}
 }

@@ -1,6 +1,7 @@
 package compliancetest_test
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,8 +80,24 @@ func TestServerWithinItsSlackPasses(t *testing.T) {
 	})
 }
 
-func TestHarnessWithoutNewIsAMistake(t *testing.T) {
+func TestAHarnessThatCannotWorkIsAMistake(t *testing.T) {
 	assert.PanicsWithValue(t, "compliancetest: Harness.New is nil", func() {
 		compliancetest.Cache(compliancetest.Harness[cache.Cache]{})
 	})
+	assert.PanicsWithValue(t, "compliancetest: Harness.Slack is -1s, want zero or more", func() {
+		compliancetest.Cache(compliancetest.Harness[cache.Cache]{
+			New:   func() (cache.Cache, error) { return newPlain(), nil },
+			Slack: -time.Second,
+		})
+	})
+}
+
+func TestACacheThatCannotBeMadeBreaksEveryRule(t *testing.T) {
+	full := errors.New("disk full")
+	suite := compliancetest.KeyValue(compliancetest.Harness[*plain]{New: func() (*plain, error) { return nil, full }})
+	errs := suite.Check().(interface{ Unwrap() []error }).Unwrap()
+	assert.Len(t, errs, len(suite.Rules()))
+	for _, err := range errs {
+		assert.ErrorIs(t, err, full)
+	}
 }
