@@ -34,11 +34,11 @@ func (x *exchange) completion(answer *openai.ChatCompletion) (provider.Completio
 		}
 	}
 	return provider.Completion{
-		Text:      text,
-		Reasoning: thought,
-		Refusal:   message.Refusal,
-		Finish:    finish(choice.FinishReason),
-		Model:     answer.Model,
+		Text:      x.hide(text),
+		Reasoning: x.hide(thought),
+		Refusal:   x.hide(message.Refusal),
+		Finish:    finish(x.hide(choice.FinishReason)),
+		Model:     x.hide(answer.Model),
 		Usage: provider.Usage{
 			Input:     answer.Usage.PromptTokens,
 			Output:    answer.Usage.CompletionTokens,

@@ -54,7 +54,6 @@ func (x *exchange) middleware(req *http.Request, next option.MiddlewareNext) (*h
 		return nil, err // the connection broke in the middle of the answer
 	}
 	body = bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(body), []byte("\ufeff")))
-	body = []byte(x.hide(string(body)))
 	x.body = body
 	switch {
 	case !good:

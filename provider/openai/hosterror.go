@@ -19,7 +19,7 @@ import (
 // was read of it.
 func hostError(req *http.Request, res *http.Response, body []byte, hide hider) error {
 	body = []byte(hide.message(string(body)))
-	w := parseError(body)
+	w := parseError(body, hide)
 	if w.message == "" && len(w.object) == 0 {
 		w.message = strings.Join(strings.Fields(string(body)), " ") // a page, or a line of text
 	}
@@ -46,7 +46,7 @@ func errorInside(req *http.Request, res *http.Response, body []byte, hide hider)
 		return nil
 	}
 	body = []byte(hide.message(`{"error":` + string(inner) + "}"))
-	w := parseError(body)
+	w := parseError(body, hide)
 	e := provider.StatusError(w.status)
 	if w.status == 0 {
 		e.Kind, e.Transient = provider.Unavailable, true // it accepted the request and then failed
@@ -58,7 +58,7 @@ func errorInside(req *http.Request, res *http.Response, body []byte, hide hider)
 // wireError is what an error object says, whichever way the host spells it.
 type wireError struct {
 	object  json.RawMessage
-	codes   []string // code and type, in lower case; and the code inside, if there is one
+	codes   []string // the code, the type, the code inside and the status, as far as there are any
 	message string
 	status  int // the status that a numeric code stands for
 	flagged bool
@@ -66,7 +66,7 @@ type wireError struct {
 
 // parseError finds the error object in {"error": {...}}, in a list of one of those, in
 // {"error": "text"}, in {"detail": "text"}, or in the object itself.
-func parseError(body []byte) wireError {
+func parseError(body []byte, hide hider) wireError {
 	var list []json.RawMessage
 	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
 		body = list[0]
@@ -101,13 +101,15 @@ func parseError(body []byte) wireError {
 	}
 	for _, raw := range []json.RawMessage{e.Code, e.Type, e.InnerError.Code, e.Status} {
 		if s := text(raw); s != "" {
-			w.codes = append(w.codes, strings.ToLower(s))
+			w.codes = append(w.codes, hide(s))
 		}
 	}
 	if w.message == "" {
 		w.message = text(e.Message)
 	}
 	w.flagged = len(e.Metadata.FlaggedInput) > 0
+	// Once more, for JSON can spell a key in more ways than one.
+	w.message = hide.message(w.message)
 	return w
 }
 
@@ -124,7 +126,7 @@ func text(raw json.RawMessage) string {
 }
 
 func (w wireError) is(codes ...string) bool {
-	return slices.ContainsFunc(codes, func(c string) bool { return slices.Contains(w.codes, c) })
+	return slices.ContainsFunc(w.codes, func(c string) bool { return slices.Contains(codes, strings.ToLower(c)) })
 }
 
 // Hosts that have no code for it say it in these words.
@@ -181,6 +183,9 @@ func vendorError(object json.RawMessage, req *http.Request, res *http.Response, 
 	v := &openai.Error{}
 	if len(object) > 0 && object[0] == '{' {
 		_ = v.UnmarshalJSON(object) // what does not fit stays in the body
+		for _, s := range []*string{&v.Message, &v.Code, &v.Type, &v.Param} {
+			*s = hide.message(*s)
+		}
 	}
 	clean := req.Clone(req.Context())
 	clean.Body = nil

@@ -31,16 +31,18 @@ func printed(v any) string {
 func TestTheKeyIsInNoErrorAndNoLog(t *testing.T) {
 	echo := "Incorrect API key provided: " + apiKey + ". (" + apiKey[:8] + "****" + apiKey[20:] + ")"
 	for name, answer := range map[string]func(int, http.ResponseWriter, *http.Request){
-		"in a message":      send(401, failure("invalid_api_key", "", echo)),
-		"in a code":         send(401, failure(apiKey, "", "")),
-		"in a page":         send(403, "<html>"+echo+"</html>"),
-		"in an answer":      send(200, message(apiKey, "stop")),
-		"in a body":         send(200, echo),
-		"in a filter's":     send(400, failure("content_filter", "", echo)),
-		"under a 200":       send(200, failure("", "", echo)),
-		"in no answer":      func(_ int, w http.ResponseWriter, _ *http.Request) { hijack(w, true, "") },
-		"in a bad header":   func(_ int, w http.ResponseWriter, _ *http.Request) { hijack(w, false, apiKey+"\r\n\r\n") },
-		"in a bad location": send(307, "", "Location", "http://"+apiKey+".invalid/"),
+		"in a message":                    send(401, failure("invalid_api_key", "", echo)),
+		"in a code":                       send(401, failure(apiKey, "", "")),
+		"spelled otherwise":               send(401, strings.ReplaceAll(failure(apiKey, apiKey, apiKey), "sk-", `\u0073k-`)),
+		"in an answer, spelled otherwise": send(200, strings.ReplaceAll(message(apiKey, apiKey, "refusal", apiKey, "reasoning", apiKey), "sk-", `\u0073k-`)),
+		"in a page":                       send(403, "<html>"+echo+"</html>"),
+		"in an answer":                    send(200, message(apiKey, "stop")),
+		"in a body":                       send(200, echo),
+		"in a filter's":                   send(400, failure("content_filter", "", echo)),
+		"under a 200":                     send(200, failure("", "", echo)),
+		"in no answer":                    func(_ int, w http.ResponseWriter, _ *http.Request) { hijack(w, true, "") },
+		"in a bad header":                 func(_ int, w http.ResponseWriter, _ *http.Request) { hijack(w, false, apiKey+"\r\n\r\n") },
+		"in a bad location":               send(307, "", "Location", "http://"+apiKey+".invalid/"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := start(t, answer)
@@ -54,8 +56,9 @@ func TestTheKeyIsInNoErrorAndNoLog(t *testing.T) {
 			}
 			if vendor, ok := errors.AsType[*sdk.Error](err); ok {
 				assert.NotContains(t, string(vendor.DumpRequest(true)), apiKey)
-				assert.NotContains(t, string(vendor.DumpResponse(true)), apiKey[20:])
+				assert.NotContains(t, string(vendor.DumpResponse(true)), apiKey)
 				assert.NotContains(t, vendor.RawJSON(), apiKey)
+				assert.NotContains(t, vendor.Message+vendor.Code+vendor.Type, apiKey)
 			}
 		})
 	}
