@@ -137,6 +137,7 @@ func TestGettingManyOverPlainMethodsFillsEveryEntry(t *testing.T) {
 
 	require.NoError(t, cache.GetMany(t.Context(), v, nil, nil))
 	assert.Panics(t, func() { _ = cache.GetMany(t.Context(), v, []string{"a"}, nil) })
+	assert.Panics(t, func() { _ = cache.GetMany(t.Context(), v, []string{"a"}, entries[:0]) }, "what lies behind is not the caller's")
 
 	v.getErr = errors.New("down")
 	assert.Equal(t, v.getErr, cache.GetMany(t.Context(), v, []string{"a"}, entries))

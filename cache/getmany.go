@@ -18,7 +18,7 @@ type MultiGetter interface {
 // the other, so that they may be of different instants. It panics if entries is
 // shorter than keys.
 func GetMany(ctx context.Context, kv KeyValue, keys []string, entries []Entry) error {
-	entries = entries[:len(keys)]
+	entries = entries[:len(keys):len(entries)]
 	if m, ok := kv.(MultiGetter); ok {
 		return m.GetMany(ctx, keys, entries)
 	}
