@@ -33,7 +33,8 @@ type Acquirer interface {
 	GiveBack(ctx context.Context, key string, s Slot) error
 
 	// Used returns the weight of the hits at key that are less than one window old,
-	// those of the future included. It records and discards nothing.
+	// those of the future included. It records and discards nothing. A window below a
+	// microsecond is an [*ArgumentError], and others are rounded up to a whole one.
 	Used(ctx context.Context, key string, window time.Duration) (int64, error)
 }
 

@@ -54,9 +54,9 @@ type KeyValue interface {
 	// absent counts as 0. It is atomic: no increment is ever lost. The ttl is given to
 	// a key that this call makes, and an existing one keeps what it has: a counter whose
 	// TTL every increment refreshed would never expire under load, which is just when
-	// it must. A value that is not a decimal integer of 64 bits, or is the largest
-	// of these, is left as it is, with an error that matches [ErrNotInteger] or
-	// [ErrOverflow].
+	// it must. A number is what [strconv.FormatInt] writes in base 10: no plus sign, no
+	// zeros in front, no spaces. A value that is none, or is the largest of all, is
+	// left as it is, with an error that matches [ErrNotInteger] or [ErrOverflow].
 	Increment(ctx context.Context, key string, ttl time.Duration) (int64, error)
 
 	// Delete removes the value and the series of hits at key; that neither is there is

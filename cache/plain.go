@@ -27,6 +27,7 @@ import (
 //     instant goes to the next caller instead, and if none comes, it counts.
 //   - A hit of weight n is n hits at one instant, and is n calls of RecordHit. A
 //     failure between them leaves those that were made.
+//   - Used discards what is older than its window, because CountHits may.
 //   - A slot now costs one count and one record, and a refusal one count and one look
 //     at the oldest hit. Where callers wait, hits of others cost a look at each instant of
 //     the window.

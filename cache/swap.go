@@ -25,14 +25,14 @@ type CompareAndSwapper interface {
 	// which is if and only if old is what was there. An absent old adds a value, an
 	// absent new deletes it, and two that are equal renew the TTL. The ttl is new's, as
 	// in Set; it is ignored for an absent new. A counter is compared as its decimal
-	// string.
+	// string. A series of hits at key is left alone.
 	CompareAndSwap(ctx context.Context, key string, old, new Entry, ttl time.Duration) (bool, error)
 }
 
 // CompareAndSwap calls the method of kv if it has one, and otherwise does the same
 // with Get, Set and Delete. That is not atomic: of several callers who find the same
 // old value at the same time each may be told that it swapped, and the last one's
-// value stays.
+// value stays. An absent new deletes a series at key too.
 func CompareAndSwap(ctx context.Context, kv KeyValue, key string, old, new Entry, ttl time.Duration) (bool, error) {
 	if c, ok := kv.(CompareAndSwapper); ok {
 		return c.CompareAndSwap(ctx, key, old, new, ttl)

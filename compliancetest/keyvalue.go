@@ -261,7 +261,7 @@ var keyValueRules = []rule[*trial]{
 		name: "increment-of-text-is-an-error",
 		why:  "starting again from zero over something that is not a count destroys it, and hides that two users share a key",
 		check: func(t *trial) {
-			for _, value := range []string{"", "a", "1a", "1.5", "1e3", "0x1", "1 ", "--1", "9223372036854775808", "-9223372036854775809"} {
+			for _, value := range []string{"", "a", "1a", "1.5", "1e3", "0x1", "1 ", " 1", "+1", "-0", "007", "--1", "9223372036854775808", "-9223372036854775809"} {
 				t.set(t.key("n"), value, 0)
 				_, err := t.kv.Increment(t.ctx, t.key("n"), short)
 				mustMatch(err, cache.ErrNotInteger, "Increment of %q", value)

@@ -110,7 +110,7 @@ func (p *plain) Increment(ctx context.Context, key string, ttl time.Duration) (i
 		v = value{"0", ending(ttl)}
 	}
 	n, err := strconv.ParseInt(v.text, 10, 64)
-	if err != nil {
+	if err != nil || strconv.FormatInt(n, 10) != v.text {
 		return 0, cache.ErrNotInteger
 	}
 	if n == math.MaxInt64 {

@@ -40,7 +40,7 @@ func (c *Cache) Increment(ctx context.Context, key string, ttl time.Duration) (n
 	err = c.write(ctx, "increment", func(v view) error {
 		content, ends, ok := v.get('v', key)
 		if ok {
-			if n, err = strconv.ParseInt(string(content), 10, 64); err != nil {
+			if n, err = strconv.ParseInt(string(content), 10, 64); err != nil || strconv.FormatInt(n, 10) != string(content) {
 				return cache.ErrNotInteger
 			}
 		} else {
