@@ -32,7 +32,7 @@ func (b *Breaker) admit(ctx context.Context) (grant, error) {
 		return grant{phase: v.phase}, nil
 	case b.closed.Load():
 		return grant{}, b.usable(ctx)
-	case b.owned != nil && v.waiting && !v.outdated:
+	case b.owned != nil && v.waiting:
 		if wait := v.until - b.now(); wait > 0 {
 			return grant{}, &OpenError{Name: b.cfg.Name, State: Open, Wait: wait}
 		}
