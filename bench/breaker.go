@@ -1,0 +1,176 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	eapache "github.com/eapache/go-resiliency/breaker"
+	"github.com/failsafe-go/failsafe-go"
+	"github.com/failsafe-go/failsafe-go/circuitbreaker"
+	"github.com/sony/gobreaker/v2"
+
+	"github.com/resilience-toolkit/resilience"
+	"github.com/resilience-toolkit/resilience/breaker"
+)
+
+var errHost = errors.New("the host failed")
+
+// answer is the call that everybody makes. It is a call, and not inlined into those who
+// know it at compile time.
+//
+//go:noinline
+func answer(context.Context) (int, error) { return 42, nil }
+
+//go:noinline
+func answerPlain() (int, error) { return 42, nil }
+
+// Five failures in a row open a circuit, for an hour.
+const threshold = 5
+
+func breakerContests() []Contest {
+	return []Contest{
+		{
+			Name: "Breaker/closed",
+			Notes: "failsafe-go's two-step form and eapache's return no value, and the first needs two calls that must " +
+				"not be forgotten; eapache's admits every caller while half-open. gobreaker reads the clock twice.",
+			Goal:     Goal{Text: "not slower than the fastest, 0 allocations", Ratio: 1},
+			Entrants: breakerEntrants(false),
+		},
+		{
+			Name:     "Breaker/refused",
+			Notes:    "Ours returns an error of a type of its own that says when to come back; the others' are constants.",
+			Goal:     Goal{Text: "not slower than gobreaker, at most 1 allocation", Rivals: []string{"gobreaker"}, Ratio: 1, Allocs: 1},
+			Entrants: breakerEntrants(true),
+		},
+	}
+}
+
+// right counts the results that are as they should be.
+func right(open bool, value int, err error) int {
+	if open == (err != nil) && (open || value == 42) {
+		return 1
+	}
+	return 0
+}
+
+func breakerEntrants(open bool) []Entrant {
+	ours := func(cancellable bool) func(tb testing.TB, _ *Server) Work {
+		return func(tb testing.TB, _ *Server) Work {
+			circuit := must(breaker.New(breaker.Config{FailureThreshold: threshold}))
+			tb.Cleanup(func() { circuit.Close() })
+			if open {
+				check(circuit.ForceOpen(context.Background(), time.Hour))
+			}
+			ctx := context.Background()
+			if cancellable {
+				var cancel func()
+				ctx, cancel = context.WithCancel(ctx)
+				tb.Cleanup(cancel)
+			}
+			call := resilience.Wrap(answer, circuit)
+			return func(n int) (ok int) {
+				for range n {
+					value, err := call(ctx)
+					ok += right(open, value, err)
+				}
+				return ok
+			}
+		}
+	}
+	return []Entrant{
+		{"ours", ours(false)},
+		{"ours, context with cancel", ours(true)},
+		{"failsafe-go two-step", func(testing.TB, *Server) Work {
+			circuit := failsafeCircuit(open)
+			return func(n int) (ok int) {
+				for range n {
+					var value int
+					err := errHost
+					if circuit.TryAcquirePermit() {
+						if value, err = answerPlain(); err == nil {
+							circuit.RecordSuccess()
+						} else {
+							circuit.RecordFailure()
+						}
+					}
+					ok += right(open, value, err)
+				}
+				return ok
+			}
+		}},
+		{"eapache", func(testing.TB, *Server) Work {
+			circuit := eapache.New(threshold, 1, time.Hour)
+			for range threshold {
+				if open {
+					_ = circuit.Run(func() error { return errHost })
+				}
+			}
+			return func(n int) (ok int) {
+				for range n {
+					var value int
+					err := circuit.Run(func() (err error) {
+						value, err = answerPlain()
+						return err
+					})
+					ok += right(open, value, err)
+				}
+				return ok
+			}
+		}},
+		{"gobreaker", func(testing.TB, *Server) Work {
+			circuit := gobreaker.NewCircuitBreaker[int](gobreakerSettings())
+			for range threshold {
+				if open {
+					_, _ = circuit.Execute(func() (int, error) { return 0, errHost })
+				}
+			}
+			return func(n int) (ok int) {
+				for range n {
+					value, err := circuit.Execute(answerPlain)
+					ok += right(open, value, err)
+				}
+				return ok
+			}
+		}},
+		{"failsafe-go executor", func(testing.TB, *Server) Work {
+			executor := failsafe.With(failsafeCircuit(open))
+			return func(n int) (ok int) {
+				for range n {
+					value, err := executor.Get(answerPlain)
+					ok += right(open, value, err)
+				}
+				return ok
+			}
+		}},
+	}
+}
+
+func failsafeCircuit(open bool) circuitbreaker.CircuitBreaker[int] {
+	circuit := circuitbreaker.NewBuilder[int]().WithFailureThreshold(threshold).WithDelay(time.Hour).Build()
+	if open {
+		circuit.Open()
+	}
+	return circuit
+}
+
+func gobreakerSettings() gobreaker.Settings {
+	return gobreaker.Settings{
+		Name:        "host",
+		Timeout:     time.Hour,
+		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= threshold },
+	}
+}
+
+// must returns v. What fails here is a benchmark that is set up wrongly.
+func must[T any](v T, err error) T {
+	check(err)
+	return v
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
