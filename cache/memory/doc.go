@@ -30,7 +30,7 @@
 // last slot. What a burst made large, a map or the ring of a series, is made small
 // again some time after it.
 //
-// On a 64-bit machine a series with one hit costs about 175 bytes and a value about
+// On a 64-bit machine a series with one hit costs about 190 bytes and a value about
 // 120, the bytes of a short key included. A further hit costs 8 bytes, or 16 in a series
 // that ever had a weight but one, and up to twice that right after its ring has grown.
 // BenchmarkMemory measures these. Keys and values are copied, so that a small part of

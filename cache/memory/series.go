@@ -3,12 +3,14 @@ package memory
 // A series is hits in the order of their instants, in a ring that grows by doubling.
 // A hit costs eight bytes, and eight more once there was a weight that is not one.
 type series struct {
-	ring []int64  // the instants; its length is a power of two
-	head int      // where in the ring the first hit is
-	n    int      // how many hits there are
-	peak int      // the most hits since the ring was last looked at
-	next uint64   // the ID of the next hit
-	more *details // nil if there are none
+	n      int      // how many hits there are
+	oldest int64    // the first hit's instant and the last one's, if there are any: most
+	newest int64    // calls need no more, and so not the ring, which is far away
+	more   *details // nil if there are none
+	ring   []int64  // the instants; its length is a power of two
+	head   int      // where in the ring the first hit is
+	next   uint64   // the ID of the next hit
+	peak   int      // the most hits since the ring was last looked at
 }
 
 // details are what few series have.
@@ -50,7 +52,7 @@ func (s *series) slot(now, window, limit, weight int64) int64 {
 	if s.n == 0 {
 		return now
 	}
-	slot := max(now, s.at(s.n-1))
+	slot := max(now, s.newest)
 	room := uint64(limit - weight)
 	if !s.weighted() {
 		if uint64(s.n) > room {
@@ -80,6 +82,10 @@ func (s *series) push(instant, weight int64) (id uint64) {
 		s.more.through[s.place(s.n)] = s.upTo(s.n) + uint64(weight)
 	}
 	s.ring[s.place(s.n)] = instant
+	if s.n == 0 {
+		s.oldest = instant
+	}
+	s.newest = instant
 	s.n++
 	s.peak = max(s.peak, s.n)
 	s.next++
@@ -92,11 +98,15 @@ func (s *series) insert(instant int64) {
 	for i := s.n - 1; i > 0 && s.at(i-1) > instant; i-- {
 		s.ring[s.place(i)], s.ring[s.place(i-1)] = s.at(i-1), instant
 	}
+	s.note()
 }
+
+// note takes down the first and the last instant of what is in the ring.
+func (s *series) note() { s.oldest, s.newest = s.at(0), s.at(s.n-1) }
 
 // discard forgets the hits before the instant.
 func (s *series) discard(before int64) {
-	if s.n == 0 || s.at(0) >= before {
+	if s.n == 0 || s.oldest >= before {
 		return
 	}
 	gone := s.search(before)
@@ -108,6 +118,7 @@ func (s *series) discard(before int64) {
 		}
 		s.head = s.place(gone)
 		s.n -= gone
+		s.note()
 		if s.more != nil {
 			s.more.gaps = s.more.gaps.trim(s.next, s.n)
 		}
@@ -145,6 +156,7 @@ func (s *series) remove(i int, id uint64) {
 		s.ring[s.place(j)] = s.at(j + 1)
 	}
 	s.n--
+	s.note()
 }
 
 // clear removes all hits.

@@ -7,10 +7,10 @@ const never = math.MaxInt64
 
 // A node is one key of a table and what is stored there.
 type node[V any] struct {
-	key      string
 	deadline int64 // expired from then on
-	pos      int   // its place in the table's queue, or unqueued
-	v        V
+	v        V     // beside the deadline, since calls read both
+	key      string
+	pos      int // its place in the table's queue, or unqueued
 }
 
 const unqueued = -1
