@@ -53,11 +53,14 @@ func (c *Cache) Acquire(ctx context.Context, key string, r cache.Request) (cache
 	id := newID()
 	cmd := redis.NewIntSliceCmd(ctx, acquireScript.args(1, c.key(key, kindHits),
 		min(r.Limit, maxExact), micros(r.Window), r.Weight, r.MaxWait.Microseconds(), idText(id), new(sending))...)
-	if err := c.do(ctx, op, key, cmd, acquireScript); err != nil {
+	if err := c.doAcquire(ctx, op, key, cmd); err != nil {
 		return cache.Grant{}, err
 	}
 	answer := cmd.Val()
-	if len(answer) != 3 || answer[0] == notOurs {
+	if len(answer) != 3 {
+		return cache.Grant{}, &cache.UnavailableError{Op: op, Err: errMalformed}
+	}
+	if answer[0] == notOurs {
 		return cache.Grant{}, &cache.CorruptError{Op: op, Key: key, Err: errNotOurs}
 	}
 	g := cache.Grant{OK: answer[0] == granted, Wait: duration(answer[1])}

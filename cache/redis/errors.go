@@ -21,7 +21,10 @@ func (e *timeoutError) Error() string { return fmt.Sprintf("no answer within %v"
 // Timeout makes it recognisable to who asks as for a [net.Error].
 func (e *timeoutError) Timeout() bool { return true }
 
-var errNotOurs = errors.New("the series holds what is no hit")
+var (
+	errNotOurs   = errors.New("the series holds what is no hit")
+	errMalformed = errors.New("the reply is malformed")
+)
 
 // expired is the error of an operation that was not answered in time.
 func (c *Cache) expired(ctx context.Context, op string) error {
@@ -29,6 +32,15 @@ func (c *Cache) expired(ctx context.Context, op string) error {
 		return context.Cause(ctx)
 	}
 	return &cache.UnavailableError{Op: op, Err: c.late}
+}
+
+// outcome is the error of an operation that the client has returned from. That there is
+// nothing is an answer.
+func (c *Cache) outcome(ctx context.Context, op, key string, err error) error {
+	if err == nil || err == redis.Nil {
+		return nil
+	}
+	return c.failure(ctx, op, key, err)
 }
 
 // failure is the error of an operation for which the client returned err.

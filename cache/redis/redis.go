@@ -15,6 +15,12 @@
 // server's clock should be slewed and not stepped: after a step back by an hour, slots
 // are given an hour from then.
 //
+// When several acquires of one process are on their way already, those that come then
+// wait for one of them to return, and go together, as one round trip; which more than
+// doubles what many goroutines get done. An acquire that comes while there are few goes
+// at once. On a cluster, where one batch would wait for the slowest of its nodes, each
+// goes by itself.
+//
 // # Sent twice, counted once
 //
 // A client sends again, without saying so, what was not answered. So each Acquire,
@@ -102,6 +108,9 @@ type Cache struct {
 	late     error // what happened to an operation that took longer than timeout
 	underWay *semaphore.Weighted
 	closed   atomic.Bool
+
+	acquires dispatcher
+	batching bool // whether acquires that wait go together
 }
 
 var (
@@ -135,13 +144,16 @@ func New(client redis.UniversalClient, cfg Config) (*Cache, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = defaultTimeout
 	}
-	return &Cache{
+	c := &Cache{
 		client:   client,
 		prefix:   cfg.Prefix,
 		timeout:  cfg.Timeout,
 		late:     &timeoutError{after: cfg.Timeout},
 		underWay: semaphore.NewWeighted(maxUnderWay),
-	}, nil
+	}
+	c.acquires.c = c
+	_, c.batching = client.(*redis.Client)
+	return c, nil
 }
 
 // Close makes every later call return [cache.ErrClosed]. A client that [Open] made is

@@ -1,0 +1,169 @@
+package redis
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// maxFlights is how many acquires, or batches of them, are on their way to the server
+	// at a time before the next ones gather. With fewer, two callers would wait for each
+	// other; with more, batches become small, and a round trip each is what they were to
+	// save.
+	maxFlights = 4
+
+	// maxBatch is how many acquires one batch has at most, so that no batch keeps the
+	// server from others for long.
+	maxBatch = 128
+)
+
+// A dispatcher sends acquires that wait at the same moment together. Nobody waits for
+// company: as long as there are few flights, a call is one, and goes at once and by
+// itself; only when there are many does it wait for one of them to land, and then goes
+// with all that have gathered.
+type dispatcher struct {
+	c *Cache
+
+	mu      sync.Mutex
+	flights int
+	waiting []*passenger // only while there are maxFlights flights
+}
+
+// A passenger is one acquire.
+type passenger struct {
+	ctx  context.Context
+	cmd  redis.Cmder
+	done chan error // of one place
+	own  flight     // if it goes by itself
+}
+
+// A flight is what holds one of the places among maxFlights. It gives it up once, when
+// it lands or is given up.
+type flight struct {
+	d      *dispatcher
+	landed atomic.Bool
+}
+
+// board sends the passenger on a flight of its own, or lets it wait for the next one.
+func (d *dispatcher) board(p *passenger) {
+	d.mu.Lock()
+	if d.flights >= maxFlights {
+		d.waiting = append(d.waiting, p)
+		d.mu.Unlock()
+		return
+	}
+	d.flights++
+	p.own.d = d
+	d.mu.Unlock()
+	go d.flyAlone(p)
+}
+
+func (d *dispatcher) flyAlone(p *passenger) {
+	defer p.own.land()
+	if !d.c.underWay.TryAcquire(1) {
+		p.done <- d.c.late
+		return
+	}
+	defer d.c.underWay.Release(1)
+	p.done <- d.c.send(p.ctx, p.cmd, acquireScript)
+}
+
+// leave is for a passenger that waits no longer. What it may have left under way holds no
+// place for others.
+func (d *dispatcher) leave(p *passenger) {
+	d.mu.Lock()
+	alone := p.own.d != nil
+	d.mu.Unlock()
+	if alone {
+		p.own.land()
+	}
+}
+
+// land lets the next flight begin, if somebody waits for it.
+func (f *flight) land() {
+	if f.landed.Swap(true) {
+		return
+	}
+	d := f.d
+	d.mu.Lock()
+	batch := d.waiting
+	if len(batch) == 0 {
+		d.flights--
+		d.mu.Unlock()
+		return
+	}
+	if len(batch) > maxBatch {
+		batch, d.waiting = batch[:maxBatch:maxBatch], batch[maxBatch:]
+	} else {
+		d.waiting = nil
+	}
+	d.mu.Unlock()
+	go d.fly(batch)
+}
+
+// fly sends a batch. It is not up to any one of its passengers how long that may take:
+// who leaves takes nobody along.
+func (d *dispatcher) fly(batch []*passenger) {
+	f := &flight{d: d}
+	defer f.land()
+	present := batch[:0]
+	for _, p := range batch {
+		if err := p.ctx.Err(); err != nil {
+			p.done <- err // and is not sent
+			continue
+		}
+		present = append(present, p)
+	}
+	if len(present) == 0 {
+		return
+	}
+	if !d.c.underWay.TryAcquire(1) {
+		for _, p := range present {
+			p.done <- d.c.late
+		}
+		return
+	}
+	defer d.c.underWay.Release(1)
+	ctx, cancel := context.WithTimeout(context.Background(), d.c.timeout)
+	defer cancel()
+	// A client that ignores the context would hold the place for longer.
+	defer context.AfterFunc(ctx, f.land)()
+	d.c.sendAll(ctx, present)
+}
+
+// sendAll is one round trip for all, or two if the server does not know the script.
+func (c *Cache) sendAll(ctx context.Context, batch []*passenger) {
+	pipe := c.client.Pipeline()
+	for _, p := range batch {
+		p.cmd.SetFirstKeyPos(3)
+		_ = pipe.Process(ctx, p.cmd)
+	}
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	var unknown []*passenger
+	for _, p := range batch {
+		err := p.cmd.Err()
+		if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+			unknown = append(unknown, p)
+			continue
+		}
+		p.done <- err
+	}
+	for i, p := range unknown {
+		if i == 0 { // and after it the server knows
+			args := p.cmd.Args()
+			args[0], args[1] = "eval", acquireScript.text
+		}
+		p.cmd.SetErr(nil)
+		_ = pipe.Process(ctx, p.cmd)
+	}
+	if len(unknown) == 0 {
+		return
+	}
+	_, _ = pipe.Exec(ctx)
+	for _, p := range unknown {
+		p.done <- p.cmd.Err()
+	}
+}

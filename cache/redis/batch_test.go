@@ -1,0 +1,249 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	driver "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/resilience-toolkit/resilience/cache"
+	"github.com/resilience-toolkit/resilience/cache/redis"
+	"github.com/resilience-toolkit/resilience/internal/redistest"
+)
+
+// A gate is a hook that counts commands and batches, and holds up single commands while
+// it is closed.
+type gate struct {
+	mu      sync.Mutex
+	open    chan struct{}
+	deaf    bool // whether it holds up without regard to the context
+	held    atomic.Int64
+	alone   atomic.Int64
+	batches atomic.Int64
+	batched atomic.Int64
+}
+
+func (g *gate) shut(deaf bool) (open func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := make(chan struct{})
+	g.open, g.deaf = c, deaf
+	return sync.OnceFunc(func() { close(c) })
+}
+
+func (g *gate) DialHook(next driver.DialHook) driver.DialHook { return next }
+
+func (g *gate) ProcessHook(next driver.ProcessHook) driver.ProcessHook {
+	return func(ctx context.Context, cmd driver.Cmder) error {
+		if cmd.Name() != "evalsha" {
+			return next(ctx, cmd)
+		}
+		g.mu.Lock()
+		open, deaf := g.open, g.deaf
+		g.mu.Unlock()
+		g.alone.Add(1)
+		if open != nil {
+			g.held.Add(1)
+			done := ctx.Done()
+			if deaf {
+				done = nil
+			}
+			select {
+			case <-open:
+			case <-done:
+				return ctx.Err()
+			}
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (g *gate) ProcessPipelineHook(next driver.ProcessPipelineHook) driver.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []driver.Cmder) error {
+		if cmds[0].Name() == "evalsha" { // and not what is said first on a connection
+			g.batches.Add(1)
+			g.batched.Add(int64(len(cmds)))
+		}
+		return next(ctx, cmds)
+	}
+}
+
+func gated(t *testing.T, addr string, timeout time.Duration) (*redis.Cache, *gate) {
+	t.Helper()
+	client := driver.NewClient(&driver.Options{Addr: addr, MinRetryBackoff: -1})
+	t.Cleanup(func() { client.Close() })
+	g := &gate{}
+	client.AddHook(g)
+	c, err := redis.New(client, redis.Config{Prefix: freshPrefix(), Timeout: timeout})
+	require.NoError(t, err)
+	warm(t, c)
+	return c, g
+}
+
+// flights is how many acquires are on their way before the next ones gather.
+const flights = 4
+
+// gather has that many acquires held up by the gate, and as many others as asked for
+// waiting behind them; the contexts are those of the latter.
+func gather(t *testing.T, c *redis.Cache, g *gate, contexts []context.Context) (wait func() []error) {
+	t.Helper()
+	var all sync.WaitGroup
+	errs := make([]error, flights+len(contexts))
+	acquire := func(i int, ctx context.Context) {
+		_, errs[i] = c.Acquire(ctx, "k", unit(1000, time.Minute, 0))
+	}
+	before := g.held.Load()
+	for i := range flights {
+		all.Go(func() { acquire(i, bg) })
+	}
+	require.Eventually(t, func() bool { return g.held.Load() == before+flights }, 5*time.Second, time.Millisecond)
+	for i, ctx := range contexts {
+		all.Go(func() { acquire(flights+i, ctx) })
+	}
+	time.Sleep(50 * time.Millisecond) // they have no way to say that they wait
+	return func() []error { all.Wait(); return errs }
+}
+
+func used(t *testing.T, c *redis.Cache) int64 {
+	t.Helper()
+	n, err := c.Used(bg, "k", time.Minute)
+	require.NoError(t, err)
+	return n
+}
+
+func TestALoneAcquireGoesAtOnceAndByItself(t *testing.T) {
+	t.Parallel()
+	c, g := gated(t, redistest.Start(t).Addr(), 5*time.Second)
+	before := g.alone.Load()
+	for range 5 {
+		_, err := c.Acquire(bg, "k", unit(1000, time.Minute, 0))
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, before+5, g.alone.Load())
+	require.Zero(t, g.batches.Load())
+}
+
+func TestAcquiresThatWaitGoTogetherAndWhoLeavesTakesNobodyAlong(t *testing.T) {
+	t.Parallel()
+	c, g := gated(t, redistest.Start(t).Addr(), 10*time.Second)
+	open := g.shut(false)
+	cause := errors.New("the user left")
+	leaving, leave := context.WithCancelCause(bg)
+	contexts := []context.Context{leaving}
+	for range 9 {
+		contexts = append(contexts, bg)
+	}
+	wait := gather(t, c, g, contexts)
+	leave(cause)
+	time.Sleep(20 * time.Millisecond)
+	open()
+	for i, err := range wait() {
+		if i == flights {
+			require.ErrorIs(t, err, cause)
+			continue
+		}
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, flights+9, used(t, c), "who left before the start has taken no slot")
+	require.EqualValues(t, 9, g.batched.Load())
+	require.EqualValues(t, 1, g.batches.Load())
+}
+
+func TestABatchWhoseScriptWasForgottenIsSentAgain(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c, g := gated(t, s.Addr(), 10*time.Second)
+	open := g.shut(false)
+	wait := gather(t, c, g, []context.Context{bg, bg, bg, bg, bg})
+	s.Do("SCRIPT", "FLUSH")
+	open()
+	for _, err := range wait() {
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, flights+5, used(t, c))
+}
+
+func TestABatchWhoseRepliesAreLostIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := redistest.NewProxy(t, s)
+	c, g := gated(t, p.Addr(), 10*time.Second)
+	open := g.shut(false)
+	wait := gather(t, c, g, []context.Context{bg, bg, bg, bg, bg})
+	p.Drop(func(n int) bool { return n < 6 })
+	open()
+	for _, err := range wait() {
+		var away *cache.UnavailableError
+		if err != nil {
+			require.ErrorAs(t, err, &away)
+		}
+	}
+	require.Greater(t, p.Replies(), 6)
+	require.EqualValues(t, flights+5, used(t, c))
+}
+
+func TestAnOutageIsToldToEveryoneOfABatch(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c, g := gated(t, s.Addr(), 200*time.Millisecond)
+	open := g.shut(false)
+	wait := gather(t, c, g, []context.Context{bg, bg, bg, bg, bg})
+	s.Kill()
+	start := time.Now()
+	open()
+	for _, err := range wait() {
+		var away *cache.UnavailableError
+		require.ErrorAs(t, err, &away)
+	}
+	require.Less(t, time.Since(start), 200*time.Millisecond+slack)
+}
+
+func TestAcquiresThatHangHoldUpNobodyForLong(t *testing.T) {
+	t.Parallel()
+	c, g := gated(t, redistest.Start(t).Addr(), 100*time.Millisecond)
+	open := g.shut(true)
+	defer open()
+	wait := gather(t, c, g, []context.Context{bg, bg, bg})
+	for i, err := range wait() {
+		var away *cache.UnavailableError
+		if i < flights {
+			require.ErrorAs(t, err, &away)
+		}
+	}
+	g.mu.Lock()
+	g.open = nil // those that hang go on hanging
+	g.mu.Unlock()
+	require.Eventually(t, func() bool {
+		_, err := c.Acquire(bg, "k", unit(1000, time.Minute, 0))
+		return err == nil
+	}, time.Second, time.Millisecond)
+}
+
+func TestManyAcquiresTakeFewRoundTripsAndStayExact(t *testing.T) {
+	t.Parallel()
+	c, g := gated(t, redistest.Start(t).Addr(), 10*time.Second)
+	var all sync.WaitGroup
+	var granted atomic.Int64
+	for range 64 {
+		all.Go(func() {
+			for range 20 {
+				grant, err := c.Acquire(bg, "k", unit(100, time.Minute, 0))
+				assert.NoError(t, err)
+				if grant.OK {
+					granted.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.EqualValues(t, 100, granted.Load())
+	trips := g.alone.Load() + g.batches.Load()
+	t.Logf("%d round trips", trips)
+	require.Less(t, trips, int64(64*20/2))
+}
