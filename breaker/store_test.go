@@ -296,6 +296,47 @@ func TestWhatIsOfAnotherKindIsTakenForAbsentAndOverwritten(t *testing.T) {
 	})
 }
 
+func TestWhatCannotBeReadIsReportedByCallsAndNotByLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kv := &wrongKind{memory.New(), map[string]bool{key("x", "state"): true}}
+		b, told := withObserver(t, breaker.Config{Name: "x", Cache: kv})
+		requireState(t, breaker.Closed, b)
+		assert.Empty(t, *told)
+		require.NoError(t, b.Do(t.Context(), succeed))
+		require.Len(t, *told, 1)
+		var corrupt *cache.CorruptError
+		require.ErrorAs(t, (*told)[0], &corrupt)
+		assert.Equal(t, key("x", "state"), corrupt.Key)
+	})
+}
+
+// noisy says something about what is not there, and each time something else.
+type noisy struct {
+	plain
+	n int
+}
+
+func (c *noisy) Get(ctx context.Context, key string) (string, bool, error) {
+	value, ok, err := c.plain.Get(ctx, key)
+	if !ok {
+		c.n++
+		value = strings.Repeat("v1 open 7 1", c.n)
+	}
+	return value, ok, err
+}
+
+func TestWhatIsAbsentIsAbsentWhateverItsValue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, told := withObserver(t, breaker.Config{Cache: &noisy{plain: plain{memory.New()}}})
+		require.NoError(t, b.Do(t.Context(), succeed))
+		requireFailures(t, 0, 5, b)
+		time.Sleep(30 * time.Second)
+		require.NoError(t, b.Do(t.Context(), succeed))
+		requireState(t, breaker.Closed, b)
+		assert.Empty(t, *told)
+	})
+}
+
 // A reply that is lost may or may not stand for something that was done. Nothing is
 // done twice for it, and nothing that was done is lost.
 func TestALostReplyIsNotCountedTwice(t *testing.T) {
