@@ -297,11 +297,19 @@ func TestRoundTrips(t *testing.T) {
 		costs(2, "after what others did, a second look", succeeds)
 		costs(1, "and then one again", succeeds)
 
+		costs(4, "the first failure of a run: what is stored must outlive the count", fails)
+		costs(6, "the one that opens: a look, the count, the marker, the swap, the old count, and a look", fails)
+		require.NoError(t, b.Reset(t.Context()))
 		trip(t, a)
 		costs(2, "open, as others did", refused)
 		for range 10 {
 			costs(1, "open", refused)
 		}
+		time.Sleep(30 * time.Second)
+		costs(6, "a probe that closes: a look, the place, a look, the lease, the swap, and a look", succeeds)
+		trip(t, b)
+		time.Sleep(30 * time.Second)
+		costs(7, "a probe that opens again: a marker more", fails)
 		time.Sleep(30 * time.Second)
 		for range 3 {
 			_, err := a.Allow(t.Context())
