@@ -64,7 +64,7 @@ func (d *dispatcher) board(p *passenger) {
 func (d *dispatcher) flyAlone(p *passenger) {
 	defer p.own.land()
 	if !d.c.underWay.TryAcquire(1) {
-		p.done <- d.c.late
+		p.done <- errCrowded
 		return
 	}
 	defer d.c.underWay.Release(1)
@@ -122,7 +122,7 @@ func (d *dispatcher) fly(batch []*passenger) {
 	}
 	if !d.c.underWay.TryAcquire(1) {
 		for _, p := range present {
-			p.done <- d.c.late
+			p.done <- errCrowded
 		}
 		return
 	}

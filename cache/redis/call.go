@@ -95,12 +95,20 @@ func (c *Cache) send(ctx context.Context, cmd redis.Cmder, s *script) error {
 	if s != nil {
 		cmd.SetFirstKeyPos(3)
 	}
-	err := c.client.Process(ctx, cmd)
+	err := c.process(ctx, cmd)
 	if err != nil && s != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 		args := cmd.Args()
 		args[0], args[1] = "eval", s.text
 		cmd.SetErr(nil)
-		err = c.client.Process(ctx, cmd)
+		err = c.process(ctx, cmd)
 	}
 	return err
+}
+
+// process also waits for the command of a client that only queues it.
+func (c *Cache) process(ctx context.Context, cmd redis.Cmder) error {
+	if err := c.client.Process(ctx, cmd); err != nil {
+		return err
+	}
+	return cmd.Err()
 }

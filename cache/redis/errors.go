@@ -24,6 +24,7 @@ func (e *timeoutError) Timeout() bool { return true }
 var (
 	errNotOurs   = errors.New("the series holds what is no hit")
 	errMalformed = errors.New("the reply is malformed")
+	errCrowded   = errors.New("too many operations are under way, most of them abandoned")
 )
 
 // expired is the error of an operation that was not answered in time.

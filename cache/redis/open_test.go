@@ -70,6 +70,8 @@ func TestConfigIsChecked(t *testing.T) {
 	defer client.Close()
 	_, err := redis.New(nil, redis.Config{})
 	require.ErrorContains(t, err, "client is nil")
+	_, err = redis.New((*driver.Client)(nil), redis.Config{})
+	require.ErrorContains(t, err, "client is nil")
 	_, err = redis.New(client, redis.Config{Timeout: -time.Second})
 	require.ErrorContains(t, err, "Timeout is -1s")
 	_, err = redis.New(client, redis.Config{Prefix: "{app}:"})

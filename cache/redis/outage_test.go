@@ -60,8 +60,9 @@ func wantAway(t *testing.T, c *redis.Cache, within time.Duration) {
 	}
 }
 
-// slack is what a busy machine may add to a time limit.
-const slack = 150 * time.Millisecond
+// slack is what a busy machine may add to a time limit. What ignores the limit takes
+// seconds.
+const slack = 500 * time.Millisecond
 
 func TestEveryOperationSaysThatNobodyListens(t *testing.T) {
 	t.Parallel()
@@ -256,7 +257,7 @@ func TestNothingIsLeftAfterAnOutage(t *testing.T) {
 		})
 	}
 	all.Wait()
-	time.Sleep(read + slack)
+	time.Sleep(read + 300*time.Millisecond)
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	assert.Zero(t, strings.Count(string(stacks), "redis.(*Cache)"), "%s", stacks)

@@ -66,6 +66,7 @@ package redis
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -124,7 +125,7 @@ var (
 // not close it. Any [redis.UniversalClient] will do that does not read from replicas; the
 // client's own time limits may be longer than Config.Timeout. No connection is made.
 func New(client redis.UniversalClient, cfg Config) (*Cache, error) {
-	if client == nil {
+	if client == nil || reflect.ValueOf(client).Kind() == reflect.Pointer && reflect.ValueOf(client).IsNil() {
 		return nil, fmt.Errorf("redis: client is nil")
 	}
 	if c, ok := client.(interface{ Options() *redis.ClusterOptions }); ok {
