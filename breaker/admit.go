@@ -40,12 +40,16 @@ func (b *Breaker) admit(ctx context.Context) (grant, error) {
 	return b.admitByLook(ctx)
 }
 
+// mostRounds is how often a caller looks who found that things had changed meanwhile.
+// After that there are others enough, or the cache contradicts itself.
+const mostRounds = 3
+
 func (b *Breaker) admitByLook(ctx context.Context) (grant, error) {
 	v, err := b.look(ctx)
 	if err == nil {
 		v = b.install(ctx, v)
 	}
-	for err == nil {
+	for round := 1; err == nil; round++ {
 		switch v.status() {
 		case Closed:
 			return grant{phase: v.phase}, nil
@@ -55,7 +59,7 @@ func (b *Breaker) admitByLook(ctx context.Context) (grant, error) {
 		var g grant
 		if g, v, err = b.takePlace(ctx, v); err == nil && g.probe != nil {
 			return g, nil
-		} else if err == nil && v.status() == HalfOpen && v.full() {
+		} else if err == nil && v.status() == HalfOpen && (v.full() || round == mostRounds) {
 			return grant{}, b.refusal(v)
 		}
 	}

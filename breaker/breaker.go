@@ -141,8 +141,9 @@ type Config struct {
 	// call is let through or refused by it. That long, calls may pass after another
 	// process has opened the circuit, or be refused after another one has closed it, and
 	// what others counted is not cleared by a success. What this process did itself
-	// shows at once; and who may probe is always decided in the cache. Zero means to
-	// look for each call. A private cache is never stale.
+	// shows at once; who may probe is always decided in the cache; and who comes back
+	// after the RetryAfter of a refusal is answered anew. Zero means to look for each
+	// call. A private cache is never stale.
 	Staleness time.Duration
 
 	// Classify tells what a result says about the host. It is given the context of the
@@ -355,8 +356,8 @@ func (b *Breaker) overwrite(ctx context.Context, e entry, d time.Duration) error
 }
 
 // Close releases the private cache, if there is one; a cache that was given is left
-// as it is, and what is stored in it. Closing again does nothing. The error is always
-// nil.
+// as it is, and what is stored in it. What was let through before still reports to a
+// cache that was given. Closing again does nothing. The error is always nil.
 func (b *Breaker) Close() error {
 	b.closed.Store(true)
 	if b.owned == nil {

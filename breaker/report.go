@@ -12,7 +12,7 @@ import (
 // told to the observer.
 func (b *Breaker) settle(ctx context.Context, g grant, o Outcome) {
 	if g.probe == nil {
-		if v := b.view.Load(); g.phase == nil || o == Neutral || o == Success && v.failures == 0 {
+		if v := b.view.Load(); g.phase == nil || o == Neutral || o == Success && v.failures == 0 && !v.outdated {
 			return
 		}
 	}
@@ -21,7 +21,7 @@ func (b *Breaker) settle(ctx context.Context, g grant, o Outcome) {
 
 // report does the work of settle. A caller who has gone does not end it.
 func (b *Breaker) report(ctx context.Context, g grant, o Outcome) {
-	if b.closed.Load() {
+	if b.closed.Load() && b.owned != nil {
 		return
 	}
 	sctx, cancel := b.bounded(context.WithoutCancel(ctx))
@@ -46,7 +46,13 @@ func (b *Breaker) report(ctx context.Context, g grant, o Outcome) {
 // clear begins a new run, if failures are known that a success of the phase clears.
 func (b *Breaker) clear(ctx context.Context, from *phase) error {
 	v := b.view.Load()
-	for v.continues(from) && v.failures > 0 {
+	if v.outdated {
+		var err error
+		if v, err = b.refresh(ctx, nil); err != nil {
+			return err
+		}
+	}
+	for v.continues(from) && v.failures > 0 && ctx.Err() == nil {
 		next, err := b.nextRun(ctx, v.phase)
 		if err != nil {
 			return err
@@ -55,7 +61,7 @@ func (b *Breaker) clear(ctx context.Context, from *phase) error {
 			return err
 		}
 	}
-	return nil
+	return context.Cause(ctx)
 }
 
 // count counts a failure of the phase, and opens the circuit at the threshold.

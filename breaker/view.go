@@ -2,6 +2,7 @@ package breaker
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -159,8 +160,8 @@ func (b *Breaker) forget() {
 }
 
 // look returns what the circuit is now, or was within the staleness, and changes
-// nothing. It never returns what was read before something that this process has
-// written.
+// nothing. It never returns what was read before something that this process had
+// written when look was called.
 func (b *Breaker) look(ctx context.Context) (*view, error) {
 	v := b.view.Load()
 	if v.free || !v.outdated && b.holds(v) {
@@ -169,15 +170,19 @@ func (b *Breaker) look(ctx context.Context) (*view, error) {
 	if b.local {
 		return b.read(ctx, v.phase)
 	}
-	for {
+	for began, round := v.seq, 1; ; round++ {
 		v, err := b.readTogether(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if last := b.view.Load(); last.seq <= v.seq {
+		last := b.view.Load()
+		switch {
+		case last.seq <= v.seq:
 			return v, nil
-		} else if !last.outdated {
+		case !last.outdated:
 			return last, nil
+		case v.seq >= began && round >= mostRounds:
+			return v, nil // or nobody would be answered while there is always something written
 		}
 	}
 }
@@ -190,8 +195,11 @@ func (b *Breaker) holds(v *view) bool {
 	if b.cfg.Staleness == 0 {
 		return false
 	}
-	now := b.now()
-	return now-v.at < b.cfg.Staleness && !(v.waiting && v.until <= now)
+	now, longest := b.now(), b.cfg.Staleness
+	if v.status() == HalfOpen {
+		longest = min(longest, b.wait(v)) // whoever comes back when told to is answered anew
+	}
+	return now-v.at < longest && !(v.waiting && v.until <= now)
 }
 
 // A flight is a reading that several callers wait for.
@@ -237,12 +245,17 @@ func (b *Breaker) readTogether(ctx context.Context) (*view, error) {
 }
 
 func (b *Breaker) fly(ctx context.Context, f *flight) {
+	f.err = errNoReturn // if the cache exits the goroutine
+	defer func() {
+		b.mu.Lock()
+		if b.flight == f {
+			b.flight = nil
+		}
+		b.mu.Unlock()
+		close(f.done)
+		f.cancel()
+	}()
 	f.view, f.err = b.read(ctx, b.view.Load().phase)
-	b.mu.Lock()
-	if b.flight == f {
-		b.flight = nil
-	}
-	b.mu.Unlock()
-	close(f.done)
-	f.cancel()
 }
+
+var errNoReturn = errors.New("the cache did not return")

@@ -1,0 +1,137 @@
+package breaker_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/resilience-toolkit/resilience/breaker"
+	"github.com/resilience-toolkit/resilience/cache"
+	"github.com/resilience-toolkit/resilience/cache/memory"
+)
+
+// A test's own cache may end the goroutine it is called in, by t.FailNow for one.
+func TestACacheThatExitsTheGoroutineHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kv := newTap(remote{memory.New()})
+		b := newBreaker(t, breaker.Config{Cache: kv})
+		kv.set(func(context.Context, string, string) error {
+			runtime.Goexit()
+			return nil
+		}, nil)
+		start := time.Now()
+		require.NoError(t, b.Do(t.Context(), succeed))
+		require.Zero(t, time.Since(start))
+	})
+}
+
+// What cannot be written makes the next call look again. With many such reports no
+// look is ever newer than all of them, and a caller must not wait for one that is.
+func TestACallIsLetThroughSoonWhileReportsFailAllTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const roundTrip = 10 * time.Millisecond
+		kv := newTap(remote{memory.New()})
+		b := newBreaker(t, breaker.Config{Cache: kv})
+		kv.set(func(_ context.Context, op, _ string) error {
+			if op == "getmany" {
+				time.Sleep(roundTrip)
+				return nil
+			}
+			return errUnavailable
+		}, nil)
+		var failing sync.WaitGroup
+		for i := range 1000 {
+			failing.Go(func() {
+				_ = b.Do(t.Context(), func(context.Context) error {
+					time.Sleep(time.Duration(i) * time.Millisecond)
+					return errDown
+				})
+			})
+		}
+		time.Sleep(100 * time.Millisecond)
+		start := time.Now()
+		require.NoError(t, b.Do(t.Context(), succeed))
+		require.LessOrEqual(t, time.Since(start), 4*roundTrip)
+		failing.Wait()
+	})
+}
+
+// An unable is a cache that says of each swap that there was something else.
+type unable struct{ *tap }
+
+func (unable) CompareAndSwap(context.Context, string, cache.Entry, cache.Entry, time.Duration) (bool, error) {
+	return false, nil
+}
+
+func TestACacheThatContradictsItselfKeepsNobodyBusyForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kv := newTap(memory.New())
+		trip(t, newBreaker(t, breaker.Config{Cache: kv}))
+		time.Sleep(30 * time.Second)
+		b := newBreaker(t, breaker.Config{Cache: unable{kv}})
+		requireState(t, breaker.HalfOpen, b)
+		before := kv.total()
+		requireRefused(t, b)
+		require.Less(t, kv.total()-before, 10)
+	})
+}
+
+func TestWhoComesBackWhenToldToIsAnsweredAnewWhateverTheStaleness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kv := memory.New()
+		died := newBreaker(t, breaker.Config{Cache: kv, ProbeLease: 5 * time.Second})
+		b := newBreaker(t, breaker.Config{Cache: kv, ProbeLease: 5 * time.Second, Staleness: time.Hour})
+		trip(t, died)
+		time.Sleep(30 * time.Second)
+		_, err := died.Allow(t.Context())
+		require.NoError(t, err)
+		time.Sleep(requireRefused(t, b).RetryAfter())
+		require.NoError(t, b.Do(t.Context(), succeed))
+	})
+}
+
+func TestACallThatIsUnderWayWhenItsBreakerIsClosedStillReports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kv := memory.New()
+		closed := newBreaker(t, breaker.Config{Cache: kv, ProbeLease: time.Hour})
+		b := newBreaker(t, breaker.Config{Cache: kv, ProbeLease: time.Hour})
+		trip(t, b)
+		time.Sleep(30 * time.Second)
+		probe, err := closed.Allow(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, closed.Close())
+		requireRefused(t, b)
+		probe.Done(t.Context(), nil)
+		requireState(t, breaker.Closed, b)
+	})
+}
+
+func TestASuccessClearsAFailureThatWasCountedUnseen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kv := newTap(memory.New())
+		b := newBreaker(t, breaker.Config{Cache: kv, FailureThreshold: 2})
+		allow := func() *breaker.Permit {
+			p, err := b.Allow(t.Context())
+			require.NoError(t, err)
+			return p
+		}
+		first, success, second := allow(), allow(), allow()
+		kv.set(func(_ context.Context, op, _ string) error {
+			if op == "getmany" {
+				return errUnavailable // after the count
+			}
+			return nil
+		}, nil)
+		first.Done(t.Context(), errDown)
+		kv.failing(nil)
+		success.Done(t.Context(), nil)
+		second.Done(t.Context(), errors.New("another"))
+		requireFailures(t, 1, 2, b)
+	})
+}
