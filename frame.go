@@ -61,13 +61,13 @@ func (c *chain[T]) run(ctx context.Context, call Call[T]) (T, error) {
 
 func (f *frame[T]) invoke(ctx context.Context) error {
 	f.runs.begin()
+	defer f.runs.end() // also of a run that panics, for a policy may recover from that
 	value, err := f.call(ctx)
 	if err != nil {
 		var zero T
 		value = zero
 	}
 	f.value = value
-	f.runs.end()
 	return err
 }
 
@@ -114,9 +114,8 @@ func (j *joined) Do(ctx context.Context, op func(context.Context) error) error {
 
 func (f *joinedFrame) invoke(ctx context.Context) error {
 	f.runs.begin()
-	err := f.op(ctx)
-	f.runs.end()
-	return err
+	defer f.runs.end()
+	return f.op(ctx)
 }
 
 // compose nests the policies around op, the first one outermost.
@@ -164,7 +163,7 @@ type runState int
 
 const (
 	notBegun runState = iota
-	goingOn           // also for ever after a run that panicked
+	goingOn
 	over
 )
 

@@ -215,6 +215,42 @@ func TestAPanicPassesAndTheChainGoesOn(t *testing.T) {
 	}
 }
 
+func TestAPanicThatAPolicyHasRecoveredIsNoRunGoingOn(t *testing.T) {
+	t.Parallel()
+	again := policy(func(ctx context.Context, op func(context.Context) error) error {
+		if err := op(ctx); err == nil {
+			return nil
+		}
+		return op(ctx)
+	})
+	recovering := policy(func(ctx context.Context, op func(context.Context) error) (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("recovered: %v", p)
+			}
+		}()
+		return op(ctx)
+	})
+	runs := 0
+	call := func(context.Context) (int, error) {
+		if runs++; runs == 1 {
+			panic("boom")
+		}
+		return runs, nil
+	}
+	for name, call := range map[string]resilience.Call[int]{
+		"flat": resilience.Wrap(call, again, recovering),
+		"joined": resilience.Wrap(call, policy(func(ctx context.Context, op func(context.Context) error) error {
+			return resilience.Join(again, recovering).Do(ctx, op)
+		})),
+	} {
+		runs = 0
+		v, err := call(context.Background())
+		require.NoError(t, err, name)
+		assert.Equal(t, 2, v, name)
+	}
+}
+
 func TestACallMayCallItself(t *testing.T) {
 	t.Parallel()
 	var call resilience.Call[int]
