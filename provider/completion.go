@@ -97,7 +97,7 @@ func unfence(s string) string {
 		return s
 	}
 	info, body, ok := strings.Cut(s, "\n")
-	if !ok || len(body) < len(fence) || strings.ContainsAny(info[len(fence):], "`{[") {
+	if !ok || strings.ContainsAny(info[len(fence):], "`{[") {
 		return s
 	}
 	return strings.TrimSpace(strings.TrimSuffix(body, fence))

@@ -127,6 +127,18 @@ func TestACompletionErrorSaysWhatToDo(t *testing.T) {
 	assert.EqualError(t, err, `provider: completion does not match schema "invoice": invalid character 'S' looking for beginning of value; it begins "Sure!"`)
 }
 
+func TestACompletionErrorUnwrapsToItsCause(t *testing.T) {
+	_, err := provider.Gate(said("Sure!"), schemaOf[invoice](t))
+	_, ok := errors.AsType[*json.SyntaxError](err)
+	assert.True(t, ok)
+
+	vendor := errors.New("theirs")
+	assert.ErrorIs(t, &provider.RefusedCompletionError{Err: vendor}, vendor)
+	assert.ErrorIs(t, &provider.MalformedCompletionError{Err: vendor}, vendor)
+	assert.EqualError(t, &provider.MalformedCompletionError{Status: 200, Snippet: "<html>", Err: vendor},
+		`provider: response with status 200 is no completion: theirs; it begins "<html>"`)
+}
+
 func TestAnErrorQuotesABoundedPart(t *testing.T) {
 	s := schemaOf[invoice](t)
 	for _, text := range []string{

@@ -20,7 +20,7 @@ func CheckModel(name string) error {
 	switch {
 	case strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }):
 		want = "one without spaces"
-	case !qualified || host == "" || model == "":
+	case !qualified || host == "":
 		want = `one with its provider, as in "openai/gpt-4.1-2025-04-14"`
 	case strings.HasSuffix(strings.ToLower(model), "latest"):
 		want = "a version that stays the same"

@@ -103,6 +103,10 @@ func TestExtractRefusesATypeThatHasNoSchema(t *testing.T) {
 	require.ErrorContains(t, err, "cannot be extracted")
 	_, err = provider.Extract[struct{ R json.RawMessage }](t.Context(), llm, ask("x"))
 	require.ErrorContains(t, err, "UnmarshalJSON")
+	_, err = provider.Extract[struct {
+		L []struct{ M map[string]*json.RawMessage }
+	}](t.Context(), llm, ask("x"))
+	require.ErrorContains(t, err, "UnmarshalJSON")
 	assert.Empty(t, llm.Requests())
 }
 
@@ -140,8 +144,14 @@ func TestBlankTextIsRefusedBeforeAnythingIsCalled(t *testing.T) {
 		assert.ErrorIs(t, err, resilience.ErrRejected)
 		assert.NotErrorIs(t, err, provider.ErrCompletion)
 	}
+	raw, err := provider.With(llm, policy).Complete(t.Context(), provider.Request{Text: " ", Schema: schemaOf[invoice](t)})
+	assert.Nil(t, raw)
+	assert.ErrorIs(t, err, resilience.ErrRejected, "nor by who calls the port itself")
 	assert.Zero(t, called, "a policy was asked, and a slot may be gone")
 	assert.Empty(t, llm.Requests())
+
+	_, err = provider.Extract[invoice](t.Context(), careless(whole), ask(" "))
+	assert.ErrorIs(t, err, resilience.ErrRejected, "nor by an adapter that does not look")
 }
 
 func TestARequestThatJSONWouldAlterIsRefused(t *testing.T) {

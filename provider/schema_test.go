@@ -29,6 +29,7 @@ type everything struct {
 	Pair    [2]bool           `json:"pair"`
 	Any     any               `json:"any"`
 	Skipped func()            `json:"-"`
+	Raw     json.RawMessage   `json:"-"`
 	hidden
 }
 
@@ -80,6 +81,21 @@ func TestAFieldThatMayBeLeftOutMayBeNull(t *testing.T) {
 		assert.NoError(t, s.Validate(json.RawMessage(`{`+note+`"number":"A","total":1,"lines":[]}`)), note)
 	}
 	assert.Error(t, s.Validate(json.RawMessage(`{"note":1,"number":"A","total":1,"lines":[]}`)))
+}
+
+func TestListsAreNeverNullHoweverDeep(t *testing.T) {
+	type leaf struct {
+		Tags []string `json:"tags"`
+		Note string   `json:"note,omitempty"`
+	}
+	type tree struct {
+		Leaves []leaf              `json:"leaves"`
+		ByName map[string][]string `json:"by_name"`
+	}
+	s := schemaOf[tree](t)
+	assert.NoError(t, s.Validate(json.RawMessage(`{"leaves":[{"tags":[],"note":null}],"by_name":{"a":[]}}`)))
+	assert.Error(t, s.Validate(json.RawMessage(`{"leaves":[{"tags":null}],"by_name":{}}`)))
+	assert.Error(t, s.Validate(json.RawMessage(`{"leaves":[],"by_name":{"a":null}}`)))
 }
 
 func TestASchemaIsDerivedOncePerType(t *testing.T) {

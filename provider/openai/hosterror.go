@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -27,22 +28,19 @@ func hostError(req *http.Request, res *http.Response, body []byte, hide hider) e
 }
 
 // errorInside judges a response whose status is a success, and returns nil if there is
-// no error object in the place of the choices, or of the first choice's message.
+// no error object in it or in its first choice. What else is there does not count: the
+// host says that something went wrong.
 func errorInside(req *http.Request, res *http.Response, body []byte, hide hider) error {
 	var envelope struct {
 		Error   json.RawMessage
 		Choices []*struct{ Error json.RawMessage }
 	}
-	if json.Unmarshal(body, &envelope) != nil {
-		return nil
-	}
+	_ = json.Unmarshal(body, &envelope) // a part of another type is left out, the rest is there
 	inner := envelope.Error
-	if len(envelope.Choices) > 0 {
-		if inner = nil; envelope.Choices[0] != nil {
-			inner = envelope.Choices[0].Error
-		}
+	if nothing(inner) && len(envelope.Choices) > 0 && envelope.Choices[0] != nil {
+		inner = envelope.Choices[0].Error
 	}
-	if len(inner) == 0 || string(inner) == "null" {
+	if nothing(inner) {
 		return nil
 	}
 	body = []byte(hide.message(`{"error":` + string(inner) + "}"))
@@ -53,6 +51,16 @@ func errorInside(req *http.Request, res *http.Response, body []byte, hide hider)
 	}
 	e.Status = res.StatusCode
 	return judge(e, w, vendorError(w.object, req, res, body, hide))
+}
+
+// nothing reports whether a host that always sends the field means that there is no
+// error.
+func nothing(raw json.RawMessage) bool {
+	switch string(raw) {
+	case "", "null", "false", `""`, "{}":
+		return true
+	}
+	return false
 }
 
 // wireError is what an error object says, whichever way the host spells it.
@@ -187,7 +195,7 @@ func vendorError(object json.RawMessage, req *http.Request, res *http.Response, 
 			*s = hide.message(*s)
 		}
 	}
-	clean := req.Clone(req.Context())
+	clean := req.Clone(context.Background()) // the call and its context are over when somebody looks
 	clean.Body = nil
 	for name := range clean.Header {
 		if !slices.Contains(harmless, name) {

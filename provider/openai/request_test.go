@@ -1,7 +1,10 @@
 package openai_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -159,6 +162,78 @@ func TestTheSchemaKeepsTheOrderOfTheFields(t *testing.T) {
 	h := start(t, send(200, message("{}", "stop")))
 	_, _ = provider.Extract[thought](t.Context(), h.model(t, openai.Config{}), ask("Ada"))
 	assert.Regexp(t, `"zeal":.*"because":.*"answer":`, string(h.bodies[0]), "a model answers in this order, and reasons by it")
+}
+
+func TestARequestIsTheSameEachTime(t *testing.T) {
+	type many struct{ A, B, C, D, E, F, G, H, I, J *int }
+	type optional struct {
+		many
+		K, L, M, N, O, P, Q string `json:",omitempty"`
+	}
+	h := start(t, send(200, message("{}", "stop")))
+	llm := h.model(t, openai.Config{})
+	for range 20 {
+		_, _ = provider.Extract[optional](t.Context(), llm, ask("Ada"))
+	}
+	for _, body := range h.bodies {
+		require.Equal(t, string(h.bodies[0]), string(body), "a host caches by it")
+	}
+}
+
+func TestTheVendorsOwnHostTakesTheBudgetByItsOtherName(t *testing.T) {
+	var sent string
+	w := &wire{answer: func(n int, r *http.Request) (*http.Response, error) {
+		assert.Equal(t, "https://api.openai.com/v1/chat/completions", r.URL.String())
+		body, _ := r.GetBody()
+		raw, _ := io.ReadAll(body)
+		sent = string(raw)
+		return reply(200, message(ada, "stop"))(n, r)
+	}}
+	llm, err := openai.New("gpt-4.1-2025-04-14", openai.Config{APIKey: apiKey, HTTPClient: &http.Client{Transport: w}})
+	require.NoError(t, err)
+	_, err = provider.Extract[person](t.Context(), llm, ask("Ada"))
+	require.NoError(t, err)
+	assert.Contains(t, sent, `"max_completion_tokens":8192`)
+	assert.NotContains(t, sent, `"max_tokens"`)
+}
+
+func TestWhatCannotBeSentIsNobodyElsesFailure(t *testing.T) {
+	w := &wire{answer: reply(200, message(ada, "stop"))}
+	moody := &fickle{}
+	llm, err := openai.New("test-1", openai.Config{
+		BaseURL: "http://host.invalid/v1", Provider: "wire", HTTPClient: &http.Client{Transport: w}, Fields: map[string]any{"f": moody},
+	})
+	require.NoError(t, err)
+	moody.err = errors.New("changed my mind")
+	_, err = provider.Extract[person](t.Context(), llm, ask("Ada"))
+	require.ErrorContains(t, err, "changed my mind")
+	_, isHost := errors.AsType[*provider.HostError](err)
+	assert.False(t, isHost)
+	assert.False(t, provider.Retryable(err))
+	assert.Zero(t, w.requests)
+
+	moody.err = nil
+	left, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = provider.Extract[person](left, llm, ask("Ada"))
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Zero(t, w.requests, "no transport is asked for somebody who has left")
+}
+
+type fickle struct{ err error }
+
+func (f *fickle) MarshalJSON() ([]byte, error) { return []byte("1"), f.err }
+
+func TestRedirectsInACircleEnd(t *testing.T) {
+	h := start(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, r.URL.Path, http.StatusTemporaryRedirect)
+	})
+	_, err := provider.Extract[person](t.Context(), h.model(t, openai.Config{}), ask("Ada"))
+	host, ok := errors.AsType[*provider.HostError](err)
+	require.True(t, ok, "%v", err)
+	assert.Equal(t, 307, host.Status)
+	assert.False(t, host.Transient)
+	assert.LessOrEqual(t, h.requests(), 6)
 }
 
 func TestARetryOrARedirectSendsTheSameBody(t *testing.T) {

@@ -55,7 +55,9 @@ func TestTheKeyIsInNoErrorAndNoLog(t *testing.T) {
 				assert.NotContains(t, out, apiKey[20:])
 			}
 			if vendor, ok := errors.AsType[*sdk.Error](err); ok {
-				assert.NotContains(t, string(vendor.DumpRequest(true)), apiKey)
+				dump := string(vendor.DumpRequest(true))
+				assert.Contains(t, dump, "POST /v1/chat/completions")
+				assert.NotContains(t, dump, apiKey)
 				assert.NotContains(t, string(vendor.DumpResponse(true)), apiKey)
 				assert.NotContains(t, vendor.RawJSON(), apiKey)
 				assert.NotContains(t, vendor.Message+vendor.Code+vendor.Type, apiKey)

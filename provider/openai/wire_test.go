@@ -27,6 +27,8 @@ func TestAnAnswerBecomesARecord(t *testing.T) {
 		"in parts":                     message([]any{map[string]any{"type": "thinking", "thinking": []any{map[string]any{"type": "text", "text": "hm"}}}, map[string]any{"type": "text", "text": ada}}, "stop"),
 		"after space":                  "\r\n\n   " + message(ada, "stop"),
 		"after a byte order mark":      "\ufeff" + message(ada, "stop"),
+		"with an error that is {}":     `{"error":{},` + message(ada, "stop")[1:],
+		"with thought after space":     message(" \n<think>hm</think>"+ada, "stop"),
 		"with an error that is null":   `{"error":null,` + message(ada, "stop")[1:],
 		"without a reason for its end": strings.Replace(message(ada, "X"), `"X"`, "null", 1),
 	} {
@@ -134,6 +136,7 @@ func TestAnAnswerThatCannotBeUsedIsToldApart(t *testing.T) {
 func TestReasoningIsThereAndNeverTheAnswer(t *testing.T) {
 	for name, body := range map[string]string{
 		"a field":     message("", "stop", "reasoning_content", ada),
+		"both":        message("", "stop", "reasoning", "later", "reasoning_content", ada),
 		"the other":   message("", "stop", "reasoning", ada),
 		"in the text": message("<think>"+ada+"</think>", "stop"),
 		"left open":   message("<think>"+ada, "stop"),
@@ -143,6 +146,23 @@ func TestReasoningIsThereAndNeverTheAnswer(t *testing.T) {
 		kind, c, _ := completionError(t, err)
 		assert.Equal(t, "empty", kind, name)
 		assert.Equal(t, ada, c.Reasoning, name)
+	}
+}
+
+func TestAResponseThatIsNoCompletionSaysWhatItIs(t *testing.T) {
+	for body, want := range map[string]string{
+		"":                   "the body is empty",
+		"<html>":             "the body is not JSON",
+		"[]":                 "the body is not a JSON object",
+		"{}":                 "there is no choice in it",
+		`{"choices":[null]}`: "there is no message in its choice",
+	} {
+		h := start(t, send(200, body))
+		_, err := provider.Extract[person](t.Context(), h.model(t, openai.Config{}), ask("Ada"))
+		bad, ok := errors.AsType[*provider.MalformedCompletionError](err)
+		require.True(t, ok)
+		assert.EqualError(t, bad.Err, want)
+		assert.Equal(t, body, bad.Snippet)
 	}
 }
 
@@ -215,6 +235,16 @@ func TestWhatGoesWrongBelowACompletionIsToldApart(t *testing.T) {
 		"the request's, under 200": {send(200, failure("", "invalid_request_error", "no")), provider.InvalidRequest, false, 0, "invalid_request_error", "no"},
 		"text under 200":           {send(200, `{"error":"model runner crashed"}`), provider.Unavailable, true, 0, "", "model runner crashed"},
 		"an error in the choice":   {send(200, `{"choices":[{"finish_reason":"error","message":{"content":""},"error":{"code":502,"message":"upstream"}}]}`), provider.Unavailable, true, 0, "502", "upstream"},
+		"beside a choice":          {send(200, `{"error":{"message":"oops"},`+message(ada, "stop")[1:]), provider.Unavailable, true, 0, "", "oops"},
+		"choices of another type":  {send(200, `{"error":{"message":"oops"},"choices":7}`), provider.Unavailable, true, 0, "", "oops"},
+		"a number that is none":    {send(200, `{"error":{"code":1234,"message":"oops"}}`), provider.Unavailable, true, 0, "1234", "oops"},
+		"a status in words":        {send(200, `{"error":{"status":"RESOURCE_EXHAUSTED"}}`), provider.RateLimited, true, 0, "RESOURCE_EXHAUSTED", ""},
+		"overload under 200":       {send(200, failure("overloaded_error", "", "")), provider.Overloaded, true, 0, "overloaded_error", ""},
+		"bad key, as a 400":        {send(400, failure("invalid_api_key", "", "")), provider.Unauthenticated, false, 0, "invalid_api_key", ""},
+		"no such model, as a 400":  {send(400, failure("model_not_found", "", "")), provider.NotFound, false, 0, "model_not_found", ""},
+		"failed, by a wrong type":  {send(500, failure("", "invalid_request_error", "")), provider.Unavailable, true, 0, "invalid_request_error", ""},
+		"overload, in other words": {send(503, failure("", "", "no room in the context window pool")), provider.Overloaded, true, 0, "", ""},
+		"overload, by a code":      {send(503, failure("rate_limit_exceeded", "", "")), provider.Overloaded, true, 0, "rate_limit_exceeded", ""},
 		"another host's address":   {send(307, "", "Location", "http://192.0.2.1/v1/chat/completions"), "", false, 0, "", ""},
 		"a redirect to nowhere":    {send(302, ""), "", false, 0, "", ""},
 	} {
@@ -272,6 +302,9 @@ func TestAHintIsReadInAllItsForms(t *testing.T) {
 		_, err := provider.Extract[person](t.Context(), h.model(t, openai.Config{}), ask("Ada"))
 		hint, _ := resilience.RetryAfter(err)
 		assert.Equal(t, test.want, hint, name)
+		host, ok := errors.AsType[*provider.HostError](err)
+		require.True(t, ok)
+		assert.Equal(t, test.want, host.Hint, name)
 	}
 	// Without a date of its own the response is as old as its arrival.
 	h := start(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
