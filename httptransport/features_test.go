@@ -2,13 +2,16 @@ package httptransport_test
 
 import (
 	"bufio"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"net/textproto"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -301,4 +304,93 @@ func TestHeadAndEmptyResponses(t *testing.T) {
 		assert.Empty(t, read(t, r))
 	}
 	assert.EqualValues(t, 1, n.opened.Load())
+}
+
+func TestClientsTimeoutCoversTheBody(t *testing.T) {
+	n := loopback(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte("x"))
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	})
+	client := &http.Client{Transport: httptransport.New(n.Base, httptransport.Config{}, chain(t)...), Timeout: 200 * time.Millisecond}
+	r, err := client.Get(n.URL)
+	require.NoError(t, err)
+	b, err := io.ReadAll(r.Body)
+	assert.Equal(t, "x", string(b))
+	timedOut, ok := errors.AsType[net.Error](err)
+	assert.True(t, ok && timedOut.Timeout(), "got %v", err)
+	require.NoError(t, r.Body.Close())
+	eventually(t, "connection closed", func() bool { return n.open.Load() == 0 })
+}
+
+func TestInformationalResponsesAreTraced(t *testing.T) {
+	n := loopback(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Link", "</style.css>; rel=preload")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.WriteHeader(200)
+	})
+	var hints []int
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+		Got1xxResponse: func(code int, _ textproto.MIMEHeader) error { hints = append(hints, code); return nil },
+	})
+	r, err := httptransport.New(n.Base, httptransport.Config{}, chain(t)...).RoundTrip(get(t, n.URL).WithContext(ctx))
+	require.NoError(t, err)
+	assert.Equal(t, 200, r.StatusCode)
+	assert.Equal(t, []int{103}, hints)
+	_ = read(t, r)
+}
+
+func TestCompressedResponseIsReadAndItsConnectionUsedAgain(t *testing.T) {
+	n := loopback(t, func(w http.ResponseWriter, r *http.Request) {
+		assert.Equal(t, "gzip", r.Header.Get("Accept-Encoding"))
+		w.Header().Set("Content-Encoding", "gzip")
+		zip := gzip.NewWriter(w)
+		_, _ = zip.Write([]byte(strings.Repeat("hello ", 1000)))
+		_ = zip.Close()
+	})
+	transport := httptransport.New(n.Base, httptransport.Config{}, chain(t)...)
+	for range 3 {
+		r, err := transport.RoundTrip(get(t, n.URL))
+		require.NoError(t, err)
+		assert.True(t, r.Uncompressed)
+		assert.Len(t, read(t, r), 6000)
+	}
+	assert.EqualValues(t, 1, n.opened.Load())
+}
+
+func TestAnswerBeforeTheEndOfAnUpload(t *testing.T) {
+	var requests atomic.Int64
+	n := loopback(t, func(w http.ResponseWriter, r *http.Request) {
+		if requests.Add(1) == 1 {
+			w.WriteHeader(503) // and nothing is read
+			return
+		}
+		length, err := io.Copy(io.Discard, r.Body)
+		assert.NoError(t, err)
+		fmt.Fprint(w, length)
+	})
+	transport := httptransport.New(n.Base, httptransport.Config{}, chain(t)...)
+	req, err := http.NewRequest("PUT", n.URL, strings.NewReader(strings.Repeat("x", 10<<20)))
+	require.NoError(t, err)
+	r, err := transport.RoundTrip(req)
+	require.NoError(t, err)
+	assert.Equal(t, fmt.Sprint(10<<20), read(t, r))
+}
+
+func TestCancellationDuringAnUpload(t *testing.T) {
+	n := loopback(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
+	ctx, cancel := context.WithCancel(t.Context())
+	out, in := io.Pipe()
+	body := &requestBody{Reader: out}
+	req, err := http.NewRequestWithContext(ctx, "PUT", n.URL, body)
+	require.NoError(t, err)
+	go func() {
+		_, _ = in.Write([]byte("the beginning"))
+		cancel()
+		_ = in.Close() // net/http waits for a read of the body that is under way
+	}()
+	_, err = httptransport.New(n.Base, httptransport.Config{}, chain(t)...).RoundTrip(req)
+	assert.ErrorIs(t, err, context.Canceled)
+	eventually(t, "body closed", func() bool { return body.closes.Load() > 0 })
+	eventually(t, "connection closed", func() bool { return n.open.Load() == 0 })
 }
