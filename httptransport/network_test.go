@@ -155,14 +155,6 @@ func (b *tape) Close() error {
 	return nil
 }
 
-// hung is a body that gives nothing and never ends, until its context does.
-type hung struct{ ctx context.Context }
-
-func (b hung) Read([]byte) (int, error) {
-	<-b.ctx.Done()
-	return 0, context.Cause(b.ctx)
-}
-
 // eventually waits, in real time, for what other goroutines are about to do.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()

@@ -78,7 +78,6 @@ func TestExceededErrorIsATimeoutToTheStandardLibrary(t *testing.T) {
 		netErr, ok := errors.AsType[net.Error](fmt.Errorf("call: %w", err))
 		require.True(t, ok)
 		assert.True(t, netErr.Timeout())
-		assert.Equal(t, context.DeadlineExceeded.(net.Error).Temporary(), netErr.Temporary()) //nolint:staticcheck // of a net.Error
 	})
 }
 
