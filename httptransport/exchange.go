@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/resilience-toolkit/resilience"
 	"github.com/resilience-toolkit/resilience/retry"
 )
 
@@ -30,6 +31,9 @@ type exchange struct {
 
 // attempt sends the request once. It is the operation that the policies run.
 func (x *exchange) attempt(ctx context.Context) error {
+	if err := resilience.ContextError(ctx); err != nil {
+		return x.fail(&ConnectionError{Err: err})
+	}
 	n, err := x.begin()
 	if err != nil {
 		return err

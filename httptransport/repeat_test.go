@@ -310,19 +310,26 @@ func (b *requestBody) Close() error {
 func TestRequestsBodyIsClosedOnEveryPath(t *testing.T) {
 	refuse := policy(func(context.Context, func(context.Context) error) error { return resilience.ErrRejected })
 	explode := policy(func(context.Context, func(context.Context) error) error { panic("policy") })
+	gone := policy(func(ctx context.Context, op func(context.Context) error) error {
+		ctx, cancel := context.WithCancel(ctx)
+		cancel()
+		return op(ctx) // nothing is sent
+	})
 	later := policy(func(ctx context.Context, op func(context.Context) error) error {
 		_ = op(ctx)
 		panic("policy")
 	})
-	url, _ := script(t, 503)
+	url, requests := script(t, 503)
 	for name, policies := range map[string][]resilience.Policy{
 		"no policy":              nil,
 		"retried":                {attempts(t, 3, always)},
 		"refused":                {refuse},
 		"panic before the first": {explode},
+		"context done":           {gone},
 		"panic after it":         {later},
 	} {
 		t.Run(name, func(t *testing.T) {
+			before := requests.Load()
 			var bodies []*requestBody
 			open := func() (io.ReadCloser, error) {
 				b := &requestBody{Reader: strings.NewReader("x")}
@@ -344,8 +351,9 @@ func TestRequestsBodyIsClosedOnEveryPath(t *testing.T) {
 			for _, b := range bodies {
 				eventually(t, "closed", func() bool { return b.closes.Load() > 0 })
 			}
-			if name == "refused" || name == "panic before the first" {
+			if name == "refused" || name == "panic before the first" || name == "context done" {
 				assert.EqualValues(t, 1, bodies[0].closes.Load())
+				assert.Equal(t, before, requests.Load())
 			}
 			if name == "retried" {
 				assert.Len(t, bodies, 3)
