@@ -3,6 +3,7 @@ package breaker
 import (
 	"context"
 	"math/rand/v2"
+	"time"
 
 	"github.com/resilience-toolkit/resilience"
 	"github.com/resilience-toolkit/resilience/cache"
@@ -34,10 +35,22 @@ func (b *Breaker) admit(ctx context.Context) (grant, error) {
 		return grant{}, b.usable(ctx)
 	case b.owned != nil && v.waiting:
 		if wait := v.until - b.now(); wait > 0 {
-			return grant{}, &OpenError{Name: b.cfg.Name, State: Open, Wait: wait}
+			return grant{}, b.stillOpen(wait)
 		}
 	}
 	return b.admitByLook(ctx)
+}
+
+// stillOpen refuses a call of a circuit that is open for wait. A herd that is refused
+// shares an error for a millisecond, since making one for each takes as long as all
+// the rest.
+func (b *Breaker) stillOpen(wait time.Duration) error {
+	if e := b.refused.Load(); e != nil && e.Wait >= wait && e.Wait-wait < time.Millisecond {
+		return e
+	}
+	e := &OpenError{Name: b.cfg.Name, State: Open, Wait: wait}
+	b.refused.Store(e)
+	return e
 }
 
 // mostRounds is how often a caller looks who found that things had changed meanwhile.

@@ -179,6 +179,8 @@ type Breaker struct {
 	seq    atomic.Uint64
 	closed atomic.Bool
 
+	refused atomic.Pointer[OpenError] // the last refusal of an open circuit
+
 	mu      sync.Mutex // for what follows, and storing view
 	flight  *flight
 	changes changes

@@ -634,7 +634,7 @@ func TestNamesOfOutcomesAndStates(t *testing.T) {
 		fmt.Sprint(breaker.Closed, breaker.Open, breaker.HalfOpen, breaker.State(-1)))
 }
 
-func TestACallCostsNothingAndARefusalItsError(t *testing.T) {
+func TestACallAllocatesNothingAndARefusalItsErrorAtMost(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
@@ -644,5 +644,24 @@ func TestACallCostsNothingAndARefusalItsError(t *testing.T) {
 	stale := newBreaker(t, breaker.Config{Cache: memory.New(), Staleness: time.Hour})
 	assert.Zero(t, testing.AllocsPerRun(1000, func() { _ = stale.Do(ctx, succeed) }))
 	trip(t, b)
-	assert.Equal(t, 1.0, testing.AllocsPerRun(1000, func() { _ = b.Do(ctx, succeed) }))
+	assert.LessOrEqual(t, testing.AllocsPerRun(1000, func() { _ = b.Do(ctx, succeed) }), 1.0)
+}
+
+func TestARefusalsWaitIsNeverShortAndAtMostAMillisecondLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBreaker(t, breaker.Config{RecoveryTimeout: 10 * time.Second})
+		require.NoError(t, b.ForceOpen(t.Context(), 10*time.Second))
+		due := time.Now().Add(10 * time.Second)
+		shared := map[*breaker.OpenError]bool{}
+		for time.Until(due) > 0 {
+			open, ok := errors.AsType[*breaker.OpenError](b.Do(t.Context(), succeed))
+			require.True(t, ok)
+			shared[open] = true
+			late := open.Wait - time.Until(due)
+			require.True(t, late >= 0 && late < time.Millisecond, "%v", late)
+			time.Sleep(time.Second/3001 + time.Nanosecond)
+		}
+		assert.NoError(t, b.Do(t.Context(), succeed), "a probe")
+		assert.LessOrEqual(t, len(shared), 10_000, "one for each millisecond, not for each call")
+	})
 }

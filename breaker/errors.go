@@ -9,7 +9,9 @@ import (
 )
 
 // An OpenError is the refusal of a call by a circuit that is open, or half-open
-// with all its places for probes taken. It matches [resilience.ErrRejected].
+// with all its places for probes taken. It matches [resilience.ErrRejected]. Callers who
+// are refused within the same millisecond may be given the same one, so its fields are
+// for reading.
 type OpenError struct {
 	Name  string        // the circuit's name
 	State State         // Open or HalfOpen
@@ -23,12 +25,13 @@ func (e *OpenError) Error() string {
 	return fmt.Sprintf("breaker: circuit %q is %v, retry after %v", e.Name, e.State, e.Wait)
 }
 
-// RetryAfter returns Wait, for [resilience.RetryAfter]. It is always above zero. Of
-// an open circuit it is the rest of the time until it may be probed, exact in the
-// process that opened it and at most too long in the others: a process that finds a
-// circuit open cannot know since when, because no instant is ever compared with
-// another host's clock. When a half-open one is decided nobody knows, and it is the
-// recovery timeout or the probe's lease, whichever is shorter.
+// RetryAfter returns Wait, for [resilience.RetryAfter]. It is always above zero, and
+// never too short. Of an open circuit it is the rest of the time until it may be
+// probed: at most a millisecond too long in the process that opened it, and at most a
+// recovery timeout in the others, for a process that finds a circuit open cannot know
+// since when, because no instant is ever compared with another host's clock. When a
+// half-open one is decided nobody knows, and it is the recovery timeout or the probe's
+// lease, whichever is shorter.
 func (e *OpenError) RetryAfter() time.Duration { return e.Wait }
 
 // Is reports whether target is [resilience.ErrRejected].
