@@ -14,7 +14,9 @@ type StatusError struct {
 	Status     string      // the status line's text, "503 Service Unavailable"
 	Header     http.Header // the response's own: read it only
 
-	retryAfter time.Duration
+	// Wait is how long the response asks to be left alone, counted from its arrival; 0
+	// if it does not ask. The package comment says where that is looked for.
+	Wait time.Duration
 }
 
 func newStatusError(r *http.Response) *StatusError {
@@ -22,7 +24,7 @@ func newStatusError(r *http.Response) *StatusError {
 		StatusCode: r.StatusCode,
 		Status:     r.Status,
 		Header:     r.Header,
-		retryAfter: hint(r.StatusCode, r.Header, time.Now()),
+		Wait:       hint(r.StatusCode, r.Header, time.Now()),
 	}
 }
 
@@ -34,10 +36,8 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("httptransport: the response's status is %d", e.StatusCode)
 }
 
-// RetryAfter returns how long the response asks to be left alone, counted from its
-// arrival, and 0 if it does not ask. The package comment says where it looks. It is
-// for [resilience.RetryAfter].
-func (e *StatusError) RetryAfter() time.Duration { return e.retryAfter }
+// RetryAfter returns Wait, for [resilience.RetryAfter].
+func (e *StatusError) RetryAfter() time.Duration { return e.Wait }
 
 // StatusOf returns the status code of the first [*StatusError] in err's tree, and 0
 // if there is none: to make a predicate or a classifier of one's own of.
