@@ -47,18 +47,18 @@ type flight struct {
 	landed atomic.Bool
 }
 
-// board sends the passenger on a flight of its own, or lets it wait for the next one.
-func (d *dispatcher) board(p *passenger) {
+// board reports whether the passenger is to fly alone, and at once. Otherwise it waits for
+// the next flight to begin.
+func (d *dispatcher) board(p *passenger) (alone bool) {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.flights >= maxFlights {
 		d.waiting = append(d.waiting, p)
-		d.mu.Unlock()
-		return
+		return false
 	}
 	d.flights++
 	p.own.d = d
-	d.mu.Unlock()
-	go d.flyAlone(p)
+	return true
 }
 
 func (d *dispatcher) flyAlone(p *passenger) {
@@ -69,17 +69,6 @@ func (d *dispatcher) flyAlone(p *passenger) {
 	}
 	defer d.c.underWay.Release(1)
 	p.done <- d.c.send(p.ctx, p.cmd, acquireScript)
-}
-
-// leave is for a passenger that waits no longer. What it may have left under way holds no
-// place for others.
-func (d *dispatcher) leave(p *passenger) {
-	d.mu.Lock()
-	alone := p.own.d != nil
-	d.mu.Unlock()
-	if alone {
-		p.own.land()
-	}
 }
 
 // land lets the next flight begin, if somebody waits for it.

@@ -31,9 +31,10 @@ func (s *script) args(keys int, list ...any) []any {
 // do sends one command and returns when it is answered, or when ctx or the time limit
 // ends. The command is not to be looked at after an error.
 //
-// It always runs in a goroutine of its own, over any client. Even a client that minds the
-// deadline of a context does not mind its cancellation while it reads, and the price is
-// small beside a round trip (three allocations and about a microsecond).
+// It runs in a goroutine of its own, over any client: even one that minds the deadline of a
+// context does not mind its cancellation while it reads. Only where there is nothing but
+// the deadline to mind, and a client of our own to mind it, the goroutine is saved, and
+// with it a tenth of what a round trip takes on one machine.
 func (c *Cache) do(ctx context.Context, op, key string, cmd redis.Cmder, s *script) error {
 	if err := c.usable(ctx); err != nil {
 		return err
@@ -45,6 +46,10 @@ func (c *Cache) do(ctx context.Context, op, key string, cmd redis.Cmder, s *scri
 			return c.expired(ctx, op)
 		}
 	}
+	if c.direct(ctx) {
+		defer c.underWay.Release(1)
+		return c.outcome(ctx, bounded, op, key, c.send(bounded, cmd, s))
+	}
 	done := make(chan error, 1)
 	go func() {
 		defer c.underWay.Release(1)
@@ -52,7 +57,7 @@ func (c *Cache) do(ctx context.Context, op, key string, cmd redis.Cmder, s *scri
 	}()
 	select {
 	case err := <-done:
-		return c.outcome(ctx, op, key, err)
+		return c.outcome(ctx, bounded, op, key, err)
 	case <-bounded.Done():
 		return c.expired(ctx, op)
 	}
@@ -69,15 +74,26 @@ func (c *Cache) doAcquire(ctx context.Context, op, key string, cmd redis.Cmder) 
 	bounded, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	p := &passenger{ctx: bounded, cmd: cmd, done: make(chan error, 1)}
-	c.acquires.board(p)
+	alone := c.acquires.board(p)
+	switch {
+	case alone && c.direct(ctx):
+		c.acquires.flyAlone(p)
+	case alone:
+		go c.acquires.flyAlone(p)
+	}
 	select {
 	case err := <-p.done:
-		return c.outcome(ctx, op, key, err)
+		return c.outcome(ctx, bounded, op, key, err)
 	case <-bounded.Done():
-		c.acquires.leave(p)
+		if alone {
+			p.own.land() // what it may have left under way holds no place for others
+		}
 		return c.expired(ctx, op)
 	}
 }
+
+// direct reports whether the client returns in time by itself.
+func (c *Cache) direct(ctx context.Context) bool { return c.owned && ctx.Done() == nil }
 
 // usable returns what stands against beginning an operation.
 func (c *Cache) usable(ctx context.Context) error {

@@ -36,7 +36,7 @@ func comply(t *testing.T, url string) {
 			return redis.Open(url, redis.Config{Prefix: "test:", Timeout: 5 * time.Second})
 		},
 		Close: (*redis.Cache).Close,
-		Slack: 100 * time.Millisecond,
+		Slack: 250 * time.Millisecond,
 	}).Run(t)
 }
 

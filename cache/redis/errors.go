@@ -37,9 +37,12 @@ func (c *Cache) expired(ctx context.Context, op string) error {
 
 // outcome is the error of an operation that the client has returned from. That there is
 // nothing is an answer.
-func (c *Cache) outcome(ctx context.Context, op, key string, err error) error {
-	if err == nil || err == redis.Nil {
+func (c *Cache) outcome(ctx, bounded context.Context, op, key string, err error) error {
+	switch {
+	case err == nil || err == redis.Nil:
 		return nil
+	case errors.Is(err, context.DeadlineExceeded) && bounded.Err() != nil:
+		return c.expired(ctx, op)
 	}
 	return c.failure(ctx, op, key, err)
 }
