@@ -177,6 +177,18 @@ func TestPolicyMayPutAnErrorInThePlaceOfAResponse(t *testing.T) {
 	assert.EqualValues(t, 1, body.closes.Load())
 }
 
+func TestPolicyMaySettleForAFailedResponse(t *testing.T) {
+	url, _ := script(t, 503)
+	transport := httptransport.New(nil, httptransport.Config{}, policy(func(ctx context.Context, op func(context.Context) error) error {
+		_ = op(ctx)
+		return nil
+	}))
+	r, err := transport.RoundTrip(get(t, url))
+	require.NoError(t, err)
+	assert.Equal(t, 503, r.StatusCode)
+	assert.Equal(t, "answer 1", read(t, r))
+}
+
 func TestPolicyFindsTheRequest(t *testing.T) {
 	assert.Nil(t, httptransport.RequestFrom(t.Context()))
 	assert.Empty(t, httptransport.Host(t.Context()))
@@ -328,6 +340,22 @@ func TestRequestsAreAsManyAsAttempts(t *testing.T) {
 		require.NoError(t, err)
 		_ = read(t, r)
 		assert.EqualValues(t, n, requests.Load())
+	}
+}
+
+// Of two retries in one chain the inner one's word is final. Of two transports, one
+// inside the other, each knows only responses, and so attempts multiply.
+func TestAttemptsWithinAttempts(t *testing.T) {
+	again := attempts(t, 3, httptransport.Retryable)
+	for want, transport := range map[int64]http.RoundTripper{
+		3: httptransport.New(nil, httptransport.Config{}, again, again),
+		9: httptransport.New(httptransport.New(nil, httptransport.Config{}, again), httptransport.Config{}, again),
+	} {
+		url, requests := script(t, 503)
+		r, err := transport.RoundTrip(get(t, url))
+		require.NoError(t, err)
+		_ = read(t, r)
+		assert.Equal(t, want, requests.Load())
 	}
 }
 
