@@ -27,14 +27,15 @@ local room = tonumber(ARGV[1]) - weight -- what the others may weigh
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 
-local last = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
+local last = redis.call('ZRANGE', key, '-1', '-1', 'WITHSCORES')
 local at = now -- the slot
 local extra    -- what all hits weigh beyond 1 each, if any does
 
 if last[1] then
   local from -- the last hit that must have left
   if #last[1] == 11 then
-    from = redis.call('ZRANGE', key, -room - 1, -room - 1, 'WITHSCORES')[2]
+    local rank = string.format('%d', -room - 1)
+    from = redis.call('ZRANGE', key, rank, rank, 'WITHSCORES')[2]
   elseif #last[1] == 26 then
     local before, own = struct.unpack('>I7I7', last[1], 2)
     extra = before + own - 1
