@@ -15,6 +15,8 @@
 // are all others from then on. After a cool-down one caller's operation, and not
 // everybody's, goes to the primary again: if it is answered, all return to it; if not, the
 // next one tries after another cool-down. Observers are told of leaving and returning.
+// What began before an absence and fails after it says nothing of the primary of now: it
+// is done again locally, and nothing follows from that.
 //
 // A failure is any error that is not an answer: not [cache.CorruptError],
 // [cache.ArgumentError], [cache.ErrNotInteger], [cache.ErrOverflow] or
@@ -95,8 +97,9 @@ type store struct {
 	primary, local side
 	cfg            Config
 
-	away    atomic.Bool  // whether the primary has been left; written under mu
-	overdue atomic.Int32 // how many operations in a row have ended at their callers' deadlines
+	away    atomic.Bool   // whether the primary has been left; written under mu
+	returns atomic.Uint64 // how often it was returned to; written under mu
+	overdue atomic.Int32  // how many operations in a row have ended at their callers' deadlines
 
 	mu     sync.Mutex
 	since  time.Time // when the primary was left
@@ -120,6 +123,7 @@ func do[T any](ctx context.Context, s *store, op func(side) (T, error)) (T, erro
 		}
 		defer s.asked() // also if op panics
 	}
+	began := s.returns.Load()
 	v, err := op(s.primary)
 	switch {
 	case !isFailure(err):
@@ -127,11 +131,11 @@ func do[T any](ctx context.Context, s *store, op func(side) (T, error)) (T, erro
 	case errors.Is(ctx.Err(), context.Canceled):
 		// That tells nothing of the primary.
 	case ctx.Err() != nil:
-		if s.overdue.Add(1) >= tooManyOverdue || asker {
-			s.failed(ctx, asker, err)
+		if began == s.returns.Load() && s.overdue.Add(1) >= tooManyOverdue || asker {
+			s.failed(ctx, asker, began, err)
 		}
 	default:
-		s.failed(ctx, asker, err)
+		s.failed(ctx, asker, began, err)
 		return op(s.local)
 	}
 	return v, err
@@ -178,6 +182,7 @@ func (s *store) answered(ctx context.Context, asker bool) {
 	}
 	s.mu.Lock()
 	since, returned := s.since, s.away.Swap(false)
+	s.returns.Add(1)
 	s.mu.Unlock()
 	if returned && s.cfg.OnReturn != nil {
 		s.cfg.OnReturn(ctx, time.Since(since))
@@ -185,10 +190,11 @@ func (s *store) answered(ctx context.Context, asker bool) {
 }
 
 // failed notes that the primary has failed. Failures of operations that began before
-// it was left do not prolong the cool-down.
-func (s *store) failed(ctx context.Context, asker bool, err error) {
+// it was left do not prolong the cool-down, nor, once it was returned to, have it left
+// again.
+func (s *store) failed(ctx context.Context, asker bool, began uint64, err error) {
 	s.mu.Lock()
-	left := !s.away.Load()
+	left := !s.away.Load() && began == s.returns.Load()
 	if left || asker {
 		now := time.Now()
 		if left {

@@ -114,6 +114,34 @@ func (p *primary) Used(ctx context.Context, key string, window time.Duration) (i
 	return p.Cache.Used(ctx, key, window)
 }
 
+func (p *primary) Delete(ctx context.Context, key string) error {
+	if err := p.ask(ctx); err != nil {
+		return err
+	}
+	return p.Cache.Delete(ctx, key)
+}
+
+func (p *primary) RecordHit(ctx context.Context, key string, at time.Time, ttl time.Duration) error {
+	if err := p.ask(ctx); err != nil {
+		return err
+	}
+	return p.Cache.RecordHit(ctx, key, at, ttl)
+}
+
+func (p *primary) CountHits(ctx context.Context, key string, since time.Time) (int, error) {
+	if err := p.ask(ctx); err != nil {
+		return 0, err
+	}
+	return p.Cache.CountHits(ctx, key, since)
+}
+
+func (p *primary) OldestHit(ctx context.Context, key string, since time.Time) (time.Time, bool, error) {
+	if err := p.ask(ctx); err != nil {
+		return time.Time{}, false, err
+	}
+	return p.Cache.OldestHit(ctx, key, since)
+}
+
 func mustNew(t *testing.T, primary, local cache.Cache, cfg failover.Config) cache.Cache {
 	t.Helper()
 	c, err := failover.New(primary, local, cfg)
@@ -242,6 +270,48 @@ func TestAFailureOfBeforeDoesNotProlongTheCoolDown(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, before+1, p.asked.Load())
 	})
+}
+
+func TestWhatFailsAfterAnAbsenceThatItBeganBeforeIsNoReasonToLeaveAgain(t *testing.T) {
+	t.Parallel()
+	for name, deadline := range map[string]time.Duration{"by itself": time.Hour, "at its caller's deadline": 5 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := newPrimary()
+				left := 0
+				c := mustNew(t, p, memory.New(), failover.Config{
+					CoolDown: time.Second,
+					OnLeave:  func(context.Context, error) { left++ },
+				})
+				p.fail(func(ctx context.Context) error {
+					select {
+					case <-ctx.Done():
+						return context.Cause(ctx)
+					case <-time.After(6 * time.Second):
+						return errRefused
+					}
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), deadline)
+				defer cancel()
+				var slow sync.WaitGroup
+				for range 3 {
+					slow.Go(func() { _ = c.Set(ctx, "k", "", 0) })
+				}
+				synctest.Wait()
+				p.fail(refuse)
+				require.NoError(t, c.Set(t.Context(), "k", "", 0)) // leaves
+				p.heal()
+				time.Sleep(time.Second)
+				require.NoError(t, c.Set(t.Context(), "k", "", 0)) // returns
+				slow.Wait()
+				assert.Equal(t, 1, left)
+				before := p.asked.Load()
+				require.NoError(t, c.Set(t.Context(), "k", "", 0))
+				assert.Equal(t, before+1, p.asked.Load())
+			})
+		})
+	}
 }
 
 func TestAnAnswerOfBeforeDoesNotBringAnybodyBack(t *testing.T) {
