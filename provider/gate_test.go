@@ -78,6 +78,7 @@ func TestGateTellsTheFourErrorsApart(t *testing.T) {
 		"two values":                        {said(whole + whole), malformed},
 		"prose before a fence":              {said("Sure!\n```json\n" + whole + "\n```"), malformed},
 		"JSON that breaks off":              {said(whole[:20]), malformed},
+		"a fence with more than a name":     {said("```{\"x\":1}\n" + whole + "\n```"), malformed},
 		"a fence that never ends":           {said("```json\n" + whole), malformed},
 		"a page":                            {said("<html><body>502</body></html>"), malformed},
 		"single quotes":                     {said("{'number':'A-1'}"), malformed},

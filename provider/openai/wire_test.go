@@ -91,6 +91,7 @@ func TestAnAnswerThatCannotBeUsedIsToldApart(t *testing.T) {
 		"filtered":                          {message("", "content_filter"), "filtered", 0},
 		"filtered halfway":                  {message(`{"name":"A`, "content_filter"), "filtered", 0},
 		"prose":                             {message("Her name was Ada.", "stop"), "malformed", 0},
+		"prose before its reasoning":        {message("Well. <think>hm</think>"+ada, "stop"), "malformed", 0},
 		"another schema":                    {message(`{"nom":"Ada"}`, "stop"), "malformed", 0},
 		"no choices":                        {`{}`, "malformed", 200},
 		"choices null":                      {`{"choices":null}`, "malformed", 200},
@@ -138,6 +139,7 @@ func TestReasoningIsThereAndNeverTheAnswer(t *testing.T) {
 		"a field":     message("", "stop", "reasoning_content", ada),
 		"both":        message("", "stop", "reasoning", "later", "reasoning_content", ada),
 		"the other":   message("", "stop", "reasoning", ada),
+		"in parts":    message([]any{map[string]any{"type": "thinking", "thinking": []any{map[string]any{"text": ada[:9]}, map[string]any{"text": ada[9:]}}}}, "stop"),
 		"in the text": message("<think>"+ada+"</think>", "stop"),
 		"left open":   message("<think>"+ada, "stop"),
 	} {
@@ -151,18 +153,19 @@ func TestReasoningIsThereAndNeverTheAnswer(t *testing.T) {
 
 func TestAResponseThatIsNoCompletionSaysWhatItIs(t *testing.T) {
 	for body, want := range map[string]string{
-		"":                   "the body is empty",
-		"<html>":             "the body is not JSON",
-		"[]":                 "the body is not a JSON object",
-		"{}":                 "there is no choice in it",
-		`{"choices":[null]}`: "there is no message in its choice",
+		"":                                 "the body is empty",
+		"<html>":                           "the body is not JSON",
+		"[]":                               "the body is not a JSON object",
+		"{}":                               "there is no choice in it",
+		"{}" + strings.Repeat(" ", 16<<20): "the body is longer than 16777216 bytes",
+		`{"choices":[null]}`:               "there is no message in its choice",
 	} {
 		h := start(t, send(200, body))
 		_, err := provider.Extract[person](t.Context(), h.model(t, openai.Config{}), ask("Ada"))
 		bad, ok := errors.AsType[*provider.MalformedCompletionError](err)
 		require.True(t, ok)
 		assert.EqualError(t, bad.Err, want)
-		assert.Equal(t, body, bad.Snippet)
+		assert.Equal(t, provider.Snippet(strings.TrimSpace(body)), bad.Snippet)
 	}
 }
 
@@ -237,7 +240,7 @@ func TestWhatGoesWrongBelowACompletionIsToldApart(t *testing.T) {
 		"an error in the choice":   {send(200, `{"choices":[{"finish_reason":"error","message":{"content":""},"error":{"code":502,"message":"upstream"}}]}`), provider.Unavailable, true, 0, "502", "upstream"},
 		"beside a choice":          {send(200, `{"error":{"message":"oops"},`+message(ada, "stop")[1:]), provider.Unavailable, true, 0, "", "oops"},
 		"choices of another type":  {send(200, `{"error":{"message":"oops"},"choices":7}`), provider.Unavailable, true, 0, "", "oops"},
-		"a number that is none":    {send(200, `{"error":{"code":1234,"message":"oops"}}`), provider.Unavailable, true, 0, "1234", "oops"},
+		"a number that is none":    {send(200, `{"error":{"code":42,"message":"oops"}}`), provider.Unavailable, true, 0, "42", "oops"},
 		"a status in words":        {send(200, `{"error":{"status":"RESOURCE_EXHAUSTED"}}`), provider.RateLimited, true, 0, "RESOURCE_EXHAUSTED", ""},
 		"overload under 200":       {send(200, failure("overloaded_error", "", "")), provider.Overloaded, true, 0, "overloaded_error", ""},
 		"bad key, as a 400":        {send(400, failure("invalid_api_key", "", "")), provider.Unauthenticated, false, 0, "invalid_api_key", ""},
