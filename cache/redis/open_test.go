@@ -1,6 +1,7 @@
 package redis_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/resilience-toolkit/resilience/cache"
 	"github.com/resilience-toolkit/resilience/cache/redis"
 	"github.com/resilience-toolkit/resilience/internal/redistest"
 )
@@ -104,4 +106,42 @@ func TestPrefixesKeepCachesApart(t *testing.T) {
 		require.NoError(t, c.Set(bg, "k", "v", time.Minute))
 	}
 	require.Equal(t, []string{"a:{k}:v", "b:{k}:v", "resilience:{k}:v"}, keys(s))
+}
+
+// What docs/redis.md says a user of the server needs, and no more.
+func TestAUserWithTheDocumentedRightsSuffices(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../../docs/redis.md")
+	require.NoError(t, err)
+	_, rights, ok := strings.Cut(string(guide), "ACL SETUSER app on >secret ")
+	require.True(t, ok)
+	rights, _, _ = strings.Cut(rights, "```")
+
+	s := redistest.Start(t)
+	s.Do(append([]string{"ACL", "SETUSER", "app", "on", ">secret"}, strings.Fields(rights)...)...)
+	c, err := redis.Open("redis://app:secret@"+s.Addr(), redis.Config{Timeout: 5 * time.Second})
+	require.NoError(t, err)
+	defer c.Close()
+	warm(t, c)
+	for range 2 {
+		for op, run := range operations(c) {
+			require.NoError(t, run(bg), op)
+		}
+		for range 3 { // heavier hits use more
+			g, err := c.Acquire(bg, "heavy", cache.Request{Limit: 6, Window: time.Minute, Weight: 2, MaxWait: time.Hour})
+			require.NoError(t, err)
+			require.NoError(t, c.GiveBack(bg, "heavy", g.Slot))
+			_, err = c.Acquire(bg, "heavy", cache.Request{Limit: 6, Window: time.Minute, Weight: 2, MaxWait: time.Hour})
+			require.NoError(t, err)
+		}
+		_, err := c.Used(bg, "heavy", time.Minute)
+		require.NoError(t, err)
+	}
+
+	for _, right := range strings.Fields(rights) {
+		if !strings.HasPrefix(right, "+") {
+			continue
+		}
+		assert.Positive(t, s.Calls(strings.TrimPrefix(right, "+")), "%s is not needed", right)
+	}
 }

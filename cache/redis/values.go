@@ -59,7 +59,7 @@ func (c *Cache) Increment(ctx context.Context, key string, ttl time.Duration) (i
 		return 0, err
 	}
 	cmd := redis.NewStringCmd(ctx, incrementScript.args(2,
-		c.key(key, kindValue), c.operation(key, idText(newID())), millis(ttl), c.memory())...)
+		c.key(key, kindValue), c.operation(key, idText(newID())), millis(ttl), c.memory(), new(sending))...)
 	if err := c.do(ctx, "increment", key, cmd, incrementScript); err != nil {
 		return 0, err
 	}
@@ -88,7 +88,7 @@ func (c *Cache) CompareAndSwap(ctx context.Context, key string, old, new cache.E
 	}
 	cmd := redis.NewIntCmd(ctx, swapScript.args(2,
 		c.key(key, kindValue), c.operation(key, idText(newID())),
-		old.Present, old.Value, new.Present, new.Value, millis(ttl), c.memory())...)
+		old.Present, old.Value, new.Present, new.Value, millis(ttl), c.memory(), &sending{})...)
 	if err := c.do(ctx, op, key, cmd, swapScript); err != nil {
 		return false, err
 	}

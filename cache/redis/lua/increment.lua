@@ -3,9 +3,10 @@
 --
 -- KEYS[1]  the counter
 -- KEYS[2]  this very operation, and what it answered, should the driver send it again
--- ARGV     TTL of a counter that is made here (ms, 0 for none), TTL of the operation (ms)
+-- ARGV     TTL of a counter that is made here (ms, 0 for none), TTL of the operation (ms),
+--          whether the driver may have sent this before ('0' for no)
 
-local done = redis.call('GET', KEYS[2])
+local done = ARGV[3] ~= '0' and redis.call('GET', KEYS[2])
 if done then return done end
 
 local made = redis.call('EXISTS', KEYS[1]) == 0

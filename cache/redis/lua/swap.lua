@@ -4,9 +4,10 @@
 -- KEYS[1]  the value
 -- KEYS[2]  this very operation, should the driver send it again after it swapped
 -- ARGV     old: whether present (1 or 0), value; new: whether present, value;
---          TTL of the new value (ms, 0 for none), TTL of the operation (ms)
+--          TTL of the new value (ms, 0 for none), TTL of the operation (ms), whether the
+--          driver may have sent this before ('0' for no)
 
-if redis.call('EXISTS', KEYS[2]) == 1 then return 1 end
+if ARGV[7] ~= '0' and redis.call('EXISTS', KEYS[2]) == 1 then return 1 end
 
 local there = redis.call('GET', KEYS[1])
 local old = ARGV[1] == '1' and ARGV[2]
