@@ -139,6 +139,9 @@ func (t *llmTrial) hostedBy(answer func(text string) HostAnswer) HostedLLM {
 	if err != nil {
 		failf("LLMHarness.New: %w", err)
 	}
+	if h.LLM == nil || h.Requests == nil {
+		failf("LLMHarness.New returned no LLM, or no Requests to look at its host")
+	}
 	t.open = append(t.open, h)
 	return h
 }

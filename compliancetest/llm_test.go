@@ -200,4 +200,8 @@ func TestAnAdapterHarnessIsLookedAt(t *testing.T) {
 	assert.ErrorIs(t, compliancetest.LLM(compliancetest.LLMHarness{New: func(func(string) compliancetest.HostAnswer) (compliancetest.HostedLLM, error) {
 		return compliancetest.HostedLLM{}, cause
 	}}).Only("LLM/answer-is-returned").Check(), cause)
+
+	assert.ErrorContains(t, compliancetest.LLM(compliancetest.LLMHarness{New: func(func(string) compliancetest.HostAnswer) (compliancetest.HostedLLM, error) {
+		return compliancetest.HostedLLM{LLM: goodLLM()}, nil
+	}}).Only("LLM/answer-is-returned").Check(), "no Requests")
 }

@@ -80,7 +80,10 @@ type Config struct {
 	Provider string
 
 	// MaxOutput is the output budget of a call in tokens, reasoning included. Zero means
-	// 8192: too small a budget is a failed call, too large a one costs nothing.
+	// 8192: too small a budget is a failed call, too large a one costs nothing. It is sent
+	// as max_completion_tokens to the vendor's own host, whose newer models take no other,
+	// and as max_tokens elsewhere, which every imitator knows; see Fields for a host that
+	// differs.
 	MaxOutput int
 
 	// Timeout is how long a call may take before the host counts as one that hangs
@@ -90,9 +93,9 @@ type Config struct {
 
 	// Fields are fields of the request body, by the names the host has for them, such as
 	// "temperature". One that the adapter sets itself is replaced, and left out if the
-	// value is nil. For instance, a host that does not know json_schema needs
-	// "response_format": nil. The values must be what encoding/json takes, and must not
-	// be changed afterwards.
+	// value is nil. A host that does not know json_schema, for instance, needs
+	// "response_format": nil, and a prompt that says what the JSON should look like. The
+	// values must be what encoding/json takes, and must not be changed afterwards.
 	Fields map[string]any
 
 	// HTTPClient makes the requests. Nil means one with a connection pool of this LLM's
@@ -132,7 +135,7 @@ var _ provider.LLM = (*LLM)(nil)
 
 // New returns the model that the host knows by that name, which must hold its version:
 // Config.Provider, a slash and the name must pass [provider.CheckModel]. It makes no
-// request. An error names the field of cfg, and its value unless that is the key.
+// request. Make one for each model and share it, since it has connections to keep. An error names the field of cfg, and its value unless that is the key.
 func New(model string, cfg Config) (*LLM, error) {
 	base, err := cfg.baseURL()
 	if err != nil {
