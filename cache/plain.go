@@ -28,9 +28,9 @@ import (
 //   - A hit of weight n is n hits at one instant, and is n calls of RecordHit. A
 //     failure between them leaves those that were made.
 //   - Used discards what is older than its window, because CountHits may.
-//   - A slot now costs one count and one record, and a refusal one count and one look
-//     at the oldest hit. Where callers wait, hits of others cost a look at each instant of
-//     the window.
+//   - A slot now costs one count and one record, a slot later one look at the oldest
+//     hit as well, and a refusal one count and one look. Where callers wait, hits of
+//     others cost a look at each instant of the window.
 //
 // Steps of the wall clock while the process runs make no difference. Memory is held
 // for keys in use and, where callers may wait or hits have weights, for the hits of one
@@ -203,12 +203,20 @@ func (p *plain) find(ctx context.Context, key string, l *ledger, r Request, coun
 func (p *plain) next(ctx context.Context, key string, l *ledger, r Request, count, now, window int64) (int64, error) {
 	excess := count + r.Weight - r.Limit
 	since := now - window + 1
-	switch {
-	case excess <= 0:
+	if excess <= 0 {
 		return now, nil
-	case l.weight == count:
-		return l.leaves(r.Limit-r.Weight) + window, nil
-	case excess == 1:
+	}
+	if l.weight == count {
+		there, err := p.holds(ctx, key, l.hits[0].at)
+		switch {
+		case err != nil:
+			return 0, err
+		case there:
+			return l.leaves(r.Limit-r.Weight) + window, nil
+		}
+		l.record = record{} // somebody has deleted the series, and others have begun one
+	}
+	if excess == 1 {
 		// The first one to leave is enough. One that has vanished since it was counted
 		// says nothing, and so the whole window has to pass.
 		oldest, ok, err := p.hits.OldestHit(ctx, key, time.UnixMicro(since))

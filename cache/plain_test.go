@@ -325,3 +325,19 @@ func TestOverPlainMethodsErrorsOfTheStoreComeBack(t *testing.T) {
 		require.ErrorAs(t, err, &argument)
 	})
 }
+
+func TestOverPlainMethodsASeriesThatOthersHaveBegunAnewIsNotTakenForOnesOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hits := newStore()
+		one, two := cache.AcquirerOf(hits), cache.AcquirerOf(hits)
+		for range 3 {
+			require.True(t, ask(t, one, 3, 1, time.Minute).OK)
+		}
+		time.Sleep(9 * time.Second)
+		require.NoError(t, hits.hits.Delete(t.Context(), "k"))
+		for range 3 {
+			require.True(t, ask(t, two, 3, 1, time.Minute).OK)
+		}
+		assert.Equal(t, 10*time.Second, ask(t, one, 3, 1, time.Minute).Wait)
+	})
+}
