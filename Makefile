@@ -48,6 +48,14 @@ allocs:
 quickstart:
 	$(GO) run ./examples/quickstart
 
+## bench: ours beside others' work, in turns, as a table of ratios (some ten minutes; see docs/performance.md)
+bench: redis
+	cd bench && $(GO) run ./cmd/compare $(BENCHFLAGS)
+
+## bench-compare: the benchmarks of the working tree beside those of the previous git tag
+bench-compare: $(BENCHSTAT)
+	@scripts/bench-compare.sh $(BENCHSTAT)
+
 ## fuzz: each fuzz target for FUZZTIME (10s)
 FUZZTIME ?= 10s
 fuzz:

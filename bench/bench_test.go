@@ -1,9 +1,11 @@
 package bench
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/resilience-toolkit/resilience/internal/redistest"
 )
@@ -49,6 +51,36 @@ func TestEveryEntrantDoesTheWork(t *testing.T) {
 			}
 			assert.True(t, c.Entrants[0].Ours(), "what the goal is about comes first")
 			assert.NotPanics(t, func() { c.rival(make([]Result, len(c.Entrants))) }, "there is somebody to beat")
+		})
+	}
+}
+
+// BenchmarkGrowth shows how the cost of a call grows with what it should not grow with.
+func BenchmarkGrowth(b *testing.B) {
+	for _, g := range Growths() {
+		b.Run(g.Name, func(b *testing.B) {
+			var server *Server
+			if g.Redis {
+				server = redistest.Start(b)
+			}
+			for _, size := range g.Sizes {
+				work := g.Make(b, server, size)
+				b.Run(g.With+"="+strconv.Itoa(size), func(b *testing.B) { work(b.N) })
+			}
+		})
+	}
+}
+
+func TestGrowthsMeasureWhatTheySay(t *testing.T) {
+	for _, g := range Growths() {
+		t.Run(g.Name, func(t *testing.T) {
+			var server *Server
+			if g.Redis {
+				server = redistest.Start(t)
+			}
+			for _, size := range g.Sizes[:2] {
+				require.Equal(t, 50, g.Make(t, server, size)(50), size)
+			}
 		})
 	}
 }

@@ -116,14 +116,7 @@ func limiterEntrants(a allowance, keys int, admitted, uberToo bool) []Entrant {
 		}},
 		{"go-limiter", func(tb testing.TB, _ *Server) Work { return work(goLimiterTaker(tb, a)) }},
 		{"throttled", func(testing.TB, *Server) Work { return work(throttledTaker(a)) }},
-		{"ulule", func(testing.TB, *Server) Work {
-			l := ulule.New(ululememory.NewStore(), ulule.Rate{Period: a.window, Limit: int64(a.limit)})
-			ctx := context.Background()
-			return work(func(key string) bool {
-				state, err := l.Get(ctx, key)
-				return err == nil && !state.Reached
-			})
-		}},
+		{"ulule", func(testing.TB, *Server) Work { return work(ululeTaker(a)) }},
 	}
 	if uberToo {
 		list = append(list, Entrant{"uber", func(testing.TB, *Server) Work {
@@ -167,6 +160,15 @@ func throttledTaker(a allowance) taker {
 	return func(key string) bool {
 		limited, _, err := l.RateLimitCtx(ctx, key, 1)
 		return err == nil && !limited
+	}
+}
+
+func ululeTaker(a allowance) taker {
+	l := ulule.New(ululememory.NewStore(), ulule.Rate{Period: a.window, Limit: int64(a.limit)})
+	ctx := context.Background()
+	return func(key string) bool {
+		state, err := l.Get(ctx, key)
+		return err == nil && !state.Reached
 	}
 }
 

@@ -1,14 +1,19 @@
-// Command compare measures the toolkit beside its peers and prints a table of ratios:
+// Command compare measures the toolkit beside what people would use instead, and prints
+// a table of ratios.
 //
-//	go run ./cmd/compare            # everything, some ten minutes
-//	go run ./cmd/compare -quick     # to see that it runs
-//	go run ./cmd/compare -docs ../docs  # and write it into docs/performance.md, with the plots
+//	go run ./cmd/compare                 everything, in some ten minutes
+//	go run ./cmd/compare -quick          the same, too short to be believed
+//	go run ./cmd/compare -only Redis     the contests whose name matches an expression
+//	go run ./cmd/compare -docs ../docs   everything, written into performance.md, with its plots
 package main
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"time"
 
@@ -16,27 +21,69 @@ import (
 )
 
 func main() {
-	only := flag.String("only", "", "measure the contests whose name matches this expression, and nothing else")
+	if worker() {
+		return
+	}
+	quick := flag.Bool("quick", false, "measure too little to be believed, to see that it runs")
+	only := flag.String("only", "", "measure only the contests whose name matches this `expression`")
+	docs := flag.String("docs", "", "write the results into performance.md in this `directory`, and the plots")
 	flag.Parse()
 	pattern, err := regexp.Compile(*only)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "compare:", err)
+	if err != nil || flag.NArg() > 0 || *only != "" && *docs != "" {
+		fmt.Fprintln(os.Stderr, "compare: want no arguments but flags, of -only and -docs one, and an expression that is one:", err)
 		os.Exit(2)
 	}
-	tb := new(run)
-	defer tb.end()
-	o := bench.Options{Runs: 5, Turns: 20, Turn: 500 * time.Microsecond}
-	ro := bench.Options{Runs: 5, Turns: 6, Turn: 20 * time.Millisecond}
-	for _, c := range bench.Contests() {
-		if !pattern.MatchString(c.Name) {
-			continue
-		}
-		r := bench.Measure(tb, c, tb.server(), map[bool]bench.Options{false: o, true: ro}[c.Redis])
-		j := c.Judge(r)
-		fmt.Printf("## %s: %.2f (%.2f-%.2f) %s, %.2f (%.2f-%.2f) %s of %s; %.2f allocs %s\n", c.Name, j.Serial.Median, j.Serial.Min, j.Serial.Max, j.SerialVerdict, j.Parallel.Median, j.Parallel.Min, j.Parallel.Max, j.ParallelVerdict, j.Rival, j.Allocs, j.AllocsVerdict)
-		for _, x := range r {
-			s, p := bench.SpreadOf(x.Serial), bench.SpreadOf(x.Parallel)
-			fmt.Printf("   %-28s %9.1f (%.1f-%.1f) / %9.1f (%.1f-%.1f)  %.2f allocs %.2f trips  wrong %.3f\n", x.Name, s.Median, s.Min, s.Max, p.Median, p.Min, p.Max, x.Allocs, x.Trips, x.Wrong)
-		}
+	t := &run{
+		local:  bench.Options{Runs: 7, Turns: 40, Turn: time.Millisecond},
+		shared: bench.Options{Runs: 7, Turns: 10, Turn: 25 * time.Millisecond},
+		calls:  2 * time.Second,
 	}
+	if *quick {
+		t.local = bench.Options{Runs: 2, Turns: 3, Turn: 100 * time.Microsecond}
+		t.shared = bench.Options{Runs: 2, Turns: 2, Turn: time.Millisecond}
+		t.calls = 100 * time.Millisecond
+	}
+	defer t.end()
+
+	// Each part is printed when it is there, and kept for the document.
+	parts := map[string]string{}
+	part := func(name string, write func(w io.Writer)) {
+		var b bytes.Buffer
+		write(&b)
+		parts[name] = b.String()
+		fmt.Println(b.String())
+	}
+	part("machine", t.machine)
+	results := t.contests(pattern)
+	part("ratios", func(w io.Writer) { ratios(w, results) })
+	part("details", func(w io.Writer) { details(w, results) })
+	if *only != "" {
+		return
+	}
+	part("processes", t.processes)
+	part("growth", t.growth)
+	part("bytes", t.bytes)
+	if *docs == "" {
+		return
+	}
+	t.plots(filepath.Join(*docs, "img"))
+	t.check(write(filepath.Join(*docs, "performance.md"), parts))
+}
+
+// write replaces the parts of a document, which are between comments with their names.
+func write(path string, parts map[string]string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	for name, part := range parts {
+		begin, end := []byte("<!-- begin "+name+" -->\n"), []byte("<!-- end "+name+" -->")
+		before, rest, found := bytes.Cut(text, begin)
+		_, after, closed := bytes.Cut(rest, end)
+		if !found || !closed {
+			return fmt.Errorf("%s has no place for %s", path, name)
+		}
+		text = bytes.Join([][]byte{before, begin, []byte("\n" + part + "\n"), end, after}, nil)
+	}
+	return os.WriteFile(path, text, 0o644)
 }

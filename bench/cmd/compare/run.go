@@ -3,20 +3,24 @@ package main
 import (
 	"fmt"
 	"os"
-	"sync"
+	"regexp"
 	"testing"
+	"time"
 
 	"github.com/resilience-toolkit/resilience/bench"
 	"github.com/resilience-toolkit/resilience/internal/redistest"
 )
 
-// A run is a testing.TB outside of a test: what starts servers wants one.
+// A run is one run of the command. It is a testing.TB outside of a test, since what starts
+// a server wants one.
 type run struct {
-	testing.TB // never called: what is not below is not used
+	testing.TB // nil: only what is below is used
+
+	local, shared bench.Options // without and with Redis
+	calls         time.Duration // how long to count calls
 
 	redis    *bench.Server
 	cleanups []func()
-	ending   sync.Mutex
 }
 
 // server starts the Redis of the run when it is first asked for.
@@ -27,10 +31,18 @@ func (r *run) server() *bench.Server {
 	return r.redis
 }
 
-// end does what is left to do, in reverse order.
+// A scope is a run whose cleanups are done when f returns.
+func (r *run) scope(f func()) {
+	r.server() // belongs to the whole run
+	outer := r.cleanups
+	r.cleanups = nil
+	f()
+	r.end()
+	r.cleanups = outer
+}
+
+// end does what was left for the end, in reverse order.
 func (r *run) end() {
-	r.ending.Lock()
-	defer r.ending.Unlock()
 	for len(r.cleanups) > 0 {
 		last := len(r.cleanups) - 1
 		f := r.cleanups[last]
@@ -50,3 +62,30 @@ func (r *run) Fatal(args ...any) {
 }
 
 func (r *run) Fatalf(format string, args ...any) { r.Fatal(fmt.Sprintf(format, args...)) }
+
+func (r *run) check(err error) {
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+// A result is what a contest came to.
+type result struct {
+	bench.Contest
+	times []bench.Result
+}
+
+func (r *run) contests(pattern *regexp.Regexp) (list []result) {
+	for _, c := range bench.Contests() {
+		if !pattern.MatchString(c.Name) {
+			continue
+		}
+		fmt.Fprintln(os.Stderr, "measuring", c.Name)
+		o := r.local
+		if c.Redis {
+			o = r.shared
+		}
+		r.scope(func() { list = append(list, result{c, bench.Measure(r, c, r.server(), o)}) })
+	}
+	return list
+}

@@ -1,0 +1,394 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/resilience-toolkit/resilience/breaker"
+	"github.com/resilience-toolkit/resilience/cache"
+	"github.com/resilience-toolkit/resilience/cache/memory"
+	rediscache "github.com/resilience-toolkit/resilience/cache/redis"
+	"github.com/resilience-toolkit/resilience/ratelimit"
+)
+
+// A Growth is how the cost of a call grows with something.
+type Growth struct {
+	Name  string // of the curve
+	With  string // what grows
+	Sizes []int
+	Redis bool
+	Make  func(tb testing.TB, server *Server, size int) Work
+}
+
+// Growths returns all of them, each of ours alone.
+func Growths() []Growth {
+	hundreds := []int{10, 100, 1_000, 10_000, 100_000, 1_000_000}
+	waiters := []int{1, 10, 100, 1_000, 10_000, 100_000}
+	list := []Growth{
+		{Name: "keys, admitted", With: "keys", Sizes: append([]int{1}, hundreds...),
+			Make: func(tb testing.TB, _ *Server, size int) Work { return inTurn(ourTaker(tb, amplePerKey), size) }},
+		{Name: "window empty, admitted", With: "limit", Sizes: hundreds, Make: emptyWindow},
+		{Name: "window full, refused", With: "limit", Sizes: hundreds,
+			Make: func(_ testing.TB, _ *Server, size int) Work { return fullWindow(memory.New(), size, 0) }},
+		{Name: "window full, waits and gives up", With: "limit", Sizes: hundreds,
+			Make: func(_ testing.TB, _ *Server, size int) Work { return fullWindow(memory.New(), size, 2*time.Hour) }},
+		{Name: "one more waits and gives up", With: "waiters", Sizes: waiters, Make: oneMoreWaiter},
+		{Name: "breakers on one cache, closed", With: "breakers", Sizes: waiters[:5],
+			Make: func(_ testing.TB, _ *Server, size int) Work { return manyBreakers(memory.New(), size) }},
+	}
+	list = append(list, Growth{Name: "100 keys, admitted, after so many windows", With: "windows gone by",
+		Sizes: []int{1, 10, 100, 1_000, 3_600}, Make: longTraffic})
+	for _, g := range list[1:4] {
+		g.Name, g.Redis = "Redis, "+g.Name, true
+		switch g.Name {
+		case "Redis, window empty, admitted":
+			g.Make = emptySharedWindow
+		case "Redis, window full, refused":
+			g.Make = func(tb testing.TB, s *Server, size int) Work { return fullWindow(sharedCache(tb, s), size, 0) }
+		default:
+			g.Make = func(tb testing.TB, s *Server, size int) Work {
+				return fullWindow(sharedCache(tb, s), size, 2*time.Hour)
+			}
+		}
+		list = append(list, g)
+	}
+	list = append(list, Growth{Name: "Redis, breakers on one cache, closed", With: "breakers", Sizes: waiters[:5], Redis: true,
+		Make: func(tb testing.TB, s *Server, size int) Work { return manyBreakers(sharedCache(tb, s), size) }})
+	return list
+}
+
+// Crowd returns limiters in the memory of the process who ask so many keys in turn: ours
+// first.
+func Crowd(keys int) []Entrant {
+	a := amplePerKey
+	if keys == 1 {
+		a = ample
+	}
+	of := func(name string, make func(tb testing.TB, a allowance) taker) Entrant {
+		return Entrant{name, func(tb testing.TB, _ *Server) Work { return inTurn(make(tb, a), keys) }}
+	}
+	return []Entrant{
+		of("ours", ourTaker),
+		of("x/time/rate", func(_ testing.TB, a allowance) taker { return rateTaker(a) }),
+		of("throttled", func(_ testing.TB, a allowance) taker { return throttledTaker(a) }),
+		of("go-limiter", goLimiterTaker),
+		of("ulule", func(_ testing.TB, a allowance) taker { return ululeTaker(a) }),
+	}
+}
+
+// SharedCrowd returns limiters that share one key over Redis: ours first. throttled is not
+// among them, since it fails when several want one key.
+func SharedCrowd() (list []Entrant) {
+	for _, e := range redisLimiters(ampleShared, true, "crowd") {
+		if e.Name != "throttled" {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// inTurn asks all keys in turn. Each batch goes on where the last one stopped.
+func inTurn(take taker, keys int) Work {
+	names := Names(keys)
+	for range 2 {
+		for _, name := range names {
+			take(name)
+		}
+	}
+	var next atomic.Int64
+	return func(n int) (right int) {
+		at := int((next.Add(int64(n)) - int64(n)) % int64(keys))
+		for range n {
+			if take(names[at]) {
+				right++
+			}
+			if at++; at == keys {
+				at = 0
+			}
+		}
+		return right
+	}
+}
+
+// hour is a window that nothing leaves, so that a limit of n is full after n hits.
+func hour(limit int) cache.Request {
+	return cache.Request{Limit: int64(limit), Window: time.Hour, Weight: 1}
+}
+
+// emptyWindow asks for the first hit of keys with such a limit, each of which it
+// forgets again.
+func emptyWindow(_ testing.TB, _ *Server, limit int) Work {
+	c, ctx := memory.New(), context.Background()
+	return func(n int) (right int) {
+		for range n {
+			g, err := c.Acquire(ctx, "k", hour(limit))
+			if err == nil && g.OK {
+				right++
+			}
+			check(c.GiveBack(ctx, "k", g.Slot))
+		}
+		return right
+	}
+}
+
+func emptySharedWindow(tb testing.TB, server *Server, limit int) Work {
+	c, ctx, name := sharedCache(tb, server), context.Background(), freshName()
+	var next atomic.Int64
+	return func(n int) (right int) {
+		for range n {
+			g, err := c.Acquire(ctx, name+strconv.FormatInt(next.Add(1), 10), hour(limit))
+			if err == nil && g.OK {
+				right++
+			}
+		}
+		return right
+	}
+}
+
+// acquiring is a cache that can do what ours can.
+type acquiring interface {
+	cache.Cache
+	cache.Acquirer
+}
+
+func sharedCache(tb testing.TB, server *Server) acquiring {
+	c := must(rediscache.New(NewClient(tb, server), rediscache.Config{Prefix: freshName() + ":", Timeout: time.Minute}))
+	tb.Cleanup(func() { c.Close() })
+	return c
+}
+
+// fullWindow fills a window. Each further call is refused, or, with a wait, takes a slot
+// of the future and gives it back.
+func fullWindow(c acquiring, limit int, wait time.Duration) Work {
+	ctx := context.Background()
+	fill(c, limit)
+	ask := hour(limit)
+	ask.MaxWait = wait
+	return func(n int) (right int) {
+		for range n {
+			g, err := c.Acquire(ctx, "k", ask)
+			if err == nil && g.OK == (wait > 0) {
+				right++
+			}
+			if g.OK {
+				check(c.GiveBack(ctx, "k", g.Slot))
+			}
+		}
+		return right
+	}
+}
+
+// fill puts so many hits into the window of "k", with many callers, since a server may
+// be far away.
+func fill(c acquiring, hits int) {
+	var left atomic.Int64
+	left.Store(int64(hits))
+	var wg sync.WaitGroup
+	for range Callers {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 {
+				must(c.Acquire(context.Background(), "k", hour(math.MaxInt32)))
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// oneMoreWaiter has so many wait for a slot, in this process, and then one more, who
+// gives up at once.
+func oneMoreWaiter(tb testing.TB, _ *Server, waiters int) Work {
+	var waiting atomic.Int64
+	l := must(ratelimit.New(1, time.Minute, ratelimit.Config{
+		MaxWait: math.MaxInt64,
+		OnWait: func(ctx context.Context, _ ratelimit.Wait) {
+			waiting.Add(1)
+			if give, ok := ctx.Value(giveUp{}).(func()); ok {
+				give()
+			}
+		},
+	}))
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	tb.Cleanup(func() { cancel(); wg.Wait(); l.Close() })
+	check(l.Acquire(ctx, "k"))
+	for range waiters {
+		wg.Go(func() { _ = l.Acquire(ctx, "k") })
+	}
+	for waiting.Load() < int64(waiters) {
+		time.Sleep(time.Millisecond)
+	}
+	return func(n int) (right int) {
+		for range n {
+			ctx, cancel := context.WithCancel(context.Background())
+			if l.Acquire(context.WithValue(ctx, giveUp{}, func() { cancel() }), "k") != nil {
+				right++
+			}
+			cancel()
+		}
+		return right
+	}
+}
+
+type giveUp struct{}
+
+// longTraffic has traffic for so many windows, of a millisecond each: 3,600 of them are to
+// those what an hour is to windows of a second.
+func longTraffic(tb testing.TB, _ *Server, windows int) Work {
+	work := inTurn(ourTaker(tb, ample), 100)
+	for end := time.Now().Add(time.Duration(windows) * ample.window); time.Now().Before(end); {
+		work(100)
+	}
+	return work
+}
+
+// manyBreakers calls through so many circuits on one cache in turn.
+func manyBreakers(c cache.KeyValue, size int) Work {
+	circuits := make([]*breaker.Breaker, size)
+	for i := range circuits {
+		circuits[i] = must(breaker.New(breaker.Config{Name: strconv.Itoa(i), Cache: c}))
+	}
+	ctx := context.Background()
+	op := func(context.Context) error { return nil }
+	for _, circuit := range circuits {
+		check(circuit.Do(ctx, op)) // knows its state from then on
+	}
+	var next atomic.Int64
+	return func(n int) (right int) {
+		at := int((next.Add(int64(n)) - int64(n)) % int64(size))
+		for range n {
+			if circuits[at].Do(ctx, op) == nil {
+				right++
+			}
+			if at++; at == size {
+				at = 0
+			}
+		}
+		return right
+	}
+}
+
+// MeasureGrowth returns the ns per call at each size: medians of a few turns.
+func MeasureGrowth(tb testing.TB, g Growth, server *Server, o Options) []float64 {
+	list := make([]float64, len(g.Sizes))
+	for i, size := range g.Sizes {
+		e := Entrant{g.Name, func(tb testing.TB, s *Server) Work { return g.Make(tb, s, size) }}
+		list[i] = Median(MeasureAt(tb, []Entrant{e}, 1, server, o)[0])
+	}
+	return list
+}
+
+// MeasureAt returns the ns per call of each entrant in each run, with so many callers.
+func MeasureAt(tb testing.TB, entrants []Entrant, callers int, server *Server, o Options) [][]float64 {
+	var works []Work
+	for _, e := range entrants {
+		works = append(works, e.Make(tb, server))
+	}
+	var list [][]float64
+	for _, t := range turns(works, callers, o) {
+		if t.wrong > 0 {
+			tb.Fatalf("%v: %.0f %% of the results were wrong", entrants, 100*t.wrong)
+		}
+		list = append(list, t.times)
+	}
+	return list
+}
+
+// Bytes is what a key with one hit costs, its own bytes included, and each further hit.
+type Bytes struct{ Key, Hit float64 }
+
+// MemoryBytes measures this in the memory of the process.
+func MemoryBytes() (b Bytes) {
+	heap := func() float64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc)
+	}
+	const keys, hits = 200_000, 1 << 20
+	names := Names(keys)
+	ctx := context.Background()
+	c := memory.New()
+	before := heap()
+	for _, name := range names {
+		must(c.Acquire(ctx, name, hour(1)))
+	}
+	b.Key = (heap() - before) / keys
+	runtime.KeepAlive(names)
+	c.Close()
+
+	c = memory.New()
+	before = heap()
+	fill(c, hits)
+	b.Hit = (heap() - before) / hits
+	c.Close()
+	return b
+}
+
+// RedisBytes measures this on a server, by what it says itself (MEMORY USAGE).
+func RedisBytes(tb testing.TB, server *Server) (b Bytes) {
+	const hits = 100_000
+	client, ctx := NewClient(tb, server), context.Background()
+	usage := func(hits int) float64 {
+		prefix := freshName() + ":"
+		c := must(rediscache.New(client, rediscache.Config{Prefix: prefix}))
+		fill(c, hits)
+		keys := must(client.Keys(ctx, prefix+"*").Result())
+		if len(keys) != 1 {
+			tb.Fatal(fmt.Sprint("a series of ", len(keys), " keys"))
+		}
+		return float64(must(client.Do(ctx, "MEMORY", "USAGE", keys[0], "SAMPLES", 0).Int64()))
+	}
+	b.Key = usage(1)
+	b.Hit = (usage(hits) - b.Key) / (hits - 1)
+	return b
+}
+
+// ServerCost returns the microseconds that the server needs for one command or script, by
+// its own account, averaged over what work does n times.
+func ServerCost(tb testing.TB, server *Server, work Work, n int, command string) float64 {
+	client, ctx := NewClient(tb, server), context.Background()
+	work(100)
+	check(client.ConfigResetStat(ctx).Err())
+	work(n)
+	return usecPerCall(tb, client, command)
+}
+
+func usecPerCall(tb testing.TB, client *redis.Client, command string) (usec float64) {
+	info := must(client.InfoMap(context.Background(), "commandstats").Result())
+	for name, stats := range info["Commandstats"] {
+		if name == "cmdstat_"+command {
+			var calls, total int64
+			if _, err := fmt.Sscanf(stats, "calls=%d,usec=%d,", &calls, &total); err != nil {
+				tb.Fatal(err)
+			}
+			return float64(total) / float64(calls)
+		}
+	}
+	tb.Fatal("no such command was called: " + command)
+	return 0
+}
+
+// ServerCosts are what to ask a server for, to see what it has to work.
+func ServerCosts() []Entrant {
+	list := []Entrant{}
+	for _, e := range redisLimiters(ampleShared, true, "cost") {
+		if e.Ours() || e.Name == "bare EVALSHA" || e.Name == "redis_rate" {
+			list = append(list, Entrant{e.Name + ", admitted", e.Make})
+		}
+	}
+	for _, limit := range []int{100, 10_000, 100_000} {
+		list = append(list, Entrant{fmt.Sprintf("ours, refused, %d hits in the window", limit), func(tb testing.TB, s *Server) Work {
+			return fullWindow(sharedCache(tb, s), limit, 0)
+		}})
+	}
+	return list
+}
