@@ -15,22 +15,45 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/resilience-toolkit/resilience"
+	"github.com/resilience-toolkit/resilience/breaker"
 	"github.com/resilience-toolkit/resilience/compliancetest"
 	"github.com/resilience-toolkit/resilience/provider"
 	"github.com/resilience-toolkit/resilience/provider/fake"
+	"github.com/resilience-toolkit/resilience/ratelimit"
 )
 
-func TestTheFakeModelPasses(t *testing.T) {
-	compliancetest.LLM(compliancetest.LLMHarness{Bubble: true, New: func(answer func(string) compliancetest.HostAnswer) (compliancetest.HostedLLM, error) {
+// fakes is a harness for the fake model, with something around it.
+func fakes(wrap func(provider.LLM) provider.LLM) compliancetest.LLMHarness {
+	return compliancetest.LLMHarness{Bubble: true, New: func(answer func(string) compliancetest.HostAnswer) (compliancetest.HostedLLM, error) {
 		llm := fake.Func(func(text string) fake.Answer { return canned(answer(text)) })
-		return compliancetest.HostedLLM{LLM: llm, Requests: func() []compliancetest.HostRequest {
+		return compliancetest.HostedLLM{LLM: wrap(llm), Requests: func() []compliancetest.HostRequest {
 			var seen []compliancetest.HostRequest
 			for _, r := range llm.Requests() {
 				seen = append(seen, asSeen(r))
 			}
 			return seen
 		}}, nil
-	}}).Run(t)
+	}}
+}
+
+func TestTheFakeModelPasses(t *testing.T) {
+	compliancetest.LLM(fakes(func(llm provider.LLM) provider.LLM { return llm })).Run(t)
+}
+
+// Policies that have nothing to say change nothing: what is around a model keeps the
+// rules that the model keeps.
+func TestAHardenedModelPasses(t *testing.T) {
+	compliancetest.LLM(fakes(func(llm provider.LLM) provider.LLM {
+		circuit, err := breaker.New(breaker.Config{FailureThreshold: 1000, Classify: provider.Classify})
+		if err != nil {
+			panic(err)
+		}
+		allowance, err := ratelimit.New(1000, time.Minute, ratelimit.Config{})
+		if err != nil {
+			panic(err)
+		}
+		return provider.With(llm, circuit, allowance.For("tenant"))
+	})).Run(t)
 }
 
 // canned is the fake's way to do what a host would.
