@@ -293,7 +293,7 @@ func TestOfTwoLimitsTheOneThatRanOutIsNamed(t *testing.T) {
 	})
 }
 
-func TestSuccessCostsNoMoreThanItsContext(t *testing.T) {
+func TestSuccessAllocatesNoMoreThanItsContext(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
