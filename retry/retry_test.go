@@ -78,6 +78,39 @@ func TestAFailureIsRepeatedUntilItSucceeds(t *testing.T) {
 	})
 }
 
+// However long an outage, no wait wraps round to nothing, and none is above the maximum.
+func TestTheWaitsOfALongOutageAreExactToTheLast(t *testing.T) {
+	const attempts = 200
+	for factor, growing := range map[float64][]time.Duration{
+		1:  {},
+		2:  seconds(0.1, 0.2, 0.4, 0.8, 1.6, 3.2),
+		10: seconds(0.1, 1),
+	} {
+		longest := 5 * time.Second
+		if factor == 1 {
+			longest = 100 * time.Millisecond
+		}
+		synctest.Test(t, func(t *testing.T) {
+			want, at := make([]time.Duration, attempts), time.Duration(0)
+			for i := range want {
+				want[i] = at
+				if i < len(growing) {
+					at += growing[i]
+				} else {
+					at += longest
+				}
+			}
+			h := newHost(errBusy)
+			exhausted(t, mustNew(t, retry.Config{
+				MaxAttempts: attempts,
+				Backoff:     retry.Exponential{Base: 100 * time.Millisecond, Max: 5 * time.Second, Factor: factor},
+			}).Do(t.Context(), h.call))
+			assert.Equal(t, want, h.calls, "factor %v", factor)
+			assert.Equal(t, want[attempts-1], time.Since(h.start))
+		})
+	}
+}
+
 func TestTheZeroConfigMakesFourAttemptsWithTheDefaultBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(errBusy)
@@ -194,7 +227,7 @@ func TestCallsThatFailTogetherDoNotComeBackTogether(t *testing.T) {
 }
 
 func TestDelaysAreDrawnByAnyNumberOfCallsAtOnce(t *testing.T) {
-	p := mustNew(t, retry.Config{MaxAttempts: 1000, Backoff: retry.FullJitter{Base: 1, Max: 1}})
+	p := mustNew(t, retry.Config{MaxAttempts: 1001, Backoff: retry.FullJitter{Base: 1, Max: 1}})
 	var wg sync.WaitGroup
 	for range 64 {
 		wg.Go(func() { exhausted(t, p.Do(t.Context(), newHost(errBusy).call)) })
