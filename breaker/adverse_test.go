@@ -135,3 +135,40 @@ func TestASuccessClearsAFailureThatWasCountedUnseen(t *testing.T) {
 		requireFailures(t, 1, 2, b)
 	})
 }
+
+// Over a cache that cannot swap, what is done by hand must not fall between the
+// comparing and the swapping of a call.
+func TestOverAPlainCacheWhatWasForcedIsNotUndoneByACallUnderWay(t *testing.T) {
+	for name, force := range map[string]func(context.Context, *breaker.Breaker) error{
+		"open":   func(ctx context.Context, b *breaker.Breaker) error { return b.ForceOpen(ctx, time.Hour) },
+		"closed": func(ctx context.Context, b *breaker.Breaker) error { return b.Reset(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				kv := newTap(memory.New())
+				b := newBreaker(t, breaker.Config{Cache: plain{kv}, FailureThreshold: 2})
+				require.ErrorIs(t, b.Do(t.Context(), fail), errDown)
+				permit, err := b.Allow(t.Context())
+				require.NoError(t, err)
+				slow := true
+				kv.set(nil, func(_ context.Context, op, part string) error {
+					if op == "get" && part == "state" && slow {
+						slow = false
+						time.Sleep(100 * time.Millisecond)
+					}
+					return nil
+				})
+				outcome, want := breaker.Success, breaker.Open
+				if name == "closed" {
+					outcome, want = breaker.Failure, breaker.Closed
+				}
+				var report sync.WaitGroup
+				report.Go(func() { permit.Settle(t.Context(), outcome) })
+				synctest.Wait()
+				require.NoError(t, force(t.Context(), b))
+				report.Wait()
+				requireState(t, want, b)
+			})
+		})
+	}
+}

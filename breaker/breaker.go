@@ -345,7 +345,8 @@ func (b *Breaker) overwrite(ctx context.Context, e entry, d time.Duration) error
 		return err
 	}
 	raw := cache.Present(e.String())
-	if err := b.kv.Set(ctx, old.state(), raw.Value, b.ttl(d)); err != nil {
+	err := b.inTurn(ctx, func() error { return b.kv.Set(ctx, old.state(), raw.Value, b.ttl(d)) })
+	if err != nil {
 		return err
 	}
 	if old.open { // its marker may be there for long, and is nothing to anybody now
@@ -353,7 +354,7 @@ func (b *Breaker) overwrite(ctx context.Context, e entry, d time.Duration) error
 			return err
 		}
 	}
-	_, err := b.refresh(ctx, b.newPhase(raw))
+	_, err = b.refresh(ctx, b.newPhase(raw))
 	return err
 }
 

@@ -192,17 +192,26 @@ func (b *Breaker) swap(ctx context.Context, key string, old, new cache.Entry, tt
 	return err == nil, err
 }
 
-// compareAndSwap has the callers of this breaker take turns if the cache cannot swap.
-func (b *Breaker) compareAndSwap(ctx context.Context, key string, old, new cache.Entry, ttl time.Duration) (bool, error) {
+func (b *Breaker) compareAndSwap(ctx context.Context, key string, old, new cache.Entry, ttl time.Duration) (ok bool, err error) {
+	err = b.inTurn(ctx, func() error {
+		ok, err = cache.CompareAndSwap(ctx, b.kv, key, old, new, ttl)
+		return err
+	})
+	return ok, err
+}
+
+// inTurn has the callers of this breaker take turns to change things if the cache
+// cannot swap: what one writes must not fall between another's comparing and swapping.
+func (b *Breaker) inTurn(ctx context.Context, change func() error) error {
 	if b.turn != nil {
 		select {
 		case b.turn <- struct{}{}:
 			defer func() { <-b.turn }()
 		case <-ctx.Done():
-			return false, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 	}
-	return cache.CompareAndSwap(ctx, b.kv, key, old, new, ttl)
+	return change()
 }
 
 func isCorrupt(err error) bool {
