@@ -156,7 +156,7 @@ func judge(e *provider.HostError, w wireError, vendor *openai.Error) error {
 	}
 	vague := e.Kind == provider.InvalidRequest || e.Kind == provider.Unavailable
 	switch {
-	case w.is("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance", "insufficient_user_quota"):
+	case w.is("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance", "insufficient_user_quota", "exceeded_current_quota_error"):
 		e.Kind, e.Transient = provider.QuotaExhausted, false
 	case w.is("context_length_exceeded", "context_window_exceeded", "exceed_context_size_error", "string_above_max_length", "request_too_large"),
 		e.Kind == provider.RateLimited && strings.HasPrefix(w.message, "Request too large"), // above a whole minute's allowance
@@ -168,8 +168,8 @@ func judge(e *provider.HostError, w wireError, vendor *openai.Error) error {
 		e.Kind, e.Transient = provider.NotFound, false
 	case vague && w.is("rate_limit_exceeded", "rate_limit_error", "resource_exhausted"):
 		e.Kind, e.Transient = provider.RateLimited, true
-	case vague && w.is("overloaded_error", "engine_overloaded"):
-		e.Kind, e.Transient = provider.Overloaded, true
+	case (vague || e.Kind == provider.RateLimited) && w.is("overloaded_error", "engine_overloaded", "engine_overloaded_error"):
+		e.Kind, e.Transient = provider.Overloaded, true // a 429 may say so too, and it is not the caller's rate
 	case vague && w.is("invalid_request_error") && vendor.StatusCode < 300:
 		e.Kind, e.Transient = provider.InvalidRequest, false
 	}
