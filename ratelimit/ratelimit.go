@@ -67,9 +67,9 @@ type Config struct {
 	// is a name like any other.
 	Name string
 
-	// Cache is where the hits are kept. It is borrowed: Close leaves it open. Without
-	// one the limiter has a private memory of its own, which Close releases. If the
-	// cache is no [cache.Acquirer], what [cache.AcquirerOf] says holds.
+	// Cache is where the hits are kept. It is borrowed: Close leaves it open. Nil means
+	// a private memory of the limiter's own, which Close releases. If the cache is no
+	// [cache.Acquirer], what [cache.AcquirerOf] says holds.
 	Cache cache.Cache
 
 	// MaxWait is how long a caller may have to wait for a slot. Zero is not at all.
@@ -79,14 +79,16 @@ type Config struct {
 	// the zero value, or Admit.
 	WhenUnavailable Unavailable
 
-	// OnRefuse is called for each refusal for want of room, now or ever.
+	// OnRefuse, if not nil, is called for each refusal for want of room, now or ever.
+	// All three hooks get the caller's context and run in the caller's goroutine.
 	OnRefuse func(ctx context.Context, refusal *ExceededError)
 
-	// OnWait is called when a caller has reserved a slot and is about to wait for it.
+	// OnWait, if not nil, is called when a caller has reserved a slot and is about to
+	// wait for it.
 	OnWait func(ctx context.Context, wait Wait)
 
-	// OnUnavailable is called each time a caller is refused or admitted without an answer
-	// of the cache.
+	// OnUnavailable, if not nil, is called each time a caller is refused or admitted
+	// without an answer of the cache.
 	OnUnavailable func(ctx context.Context, outage Outage)
 }
 

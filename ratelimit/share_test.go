@@ -2,10 +2,13 @@ package ratelimit_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,6 +86,30 @@ func TestTwentyLimitersOnOneCacheAdmitTheLimitTogether(t *testing.T) {
 		}
 		all.Wait()
 		assert.Equal(t, 100, in)
+	})
+}
+
+func TestOneLimiterAdmitsTheLimitOfTwoThousandWhoComeAtOnce(t *testing.T) {
+	onEach(t, func(t *testing.T, c cache.Cache) {
+		l := limiter(t, 100, time.Minute, ratelimit.Config{Cache: c})
+		var in, out atomic.Int64
+		var all sync.WaitGroup
+		for range 2000 {
+			all.Go(func() {
+				err := l.Acquire(t.Context(), "k")
+				if err == nil {
+					in.Add(1)
+					return
+				}
+				exceeded, ok := errors.AsType[*ratelimit.ExceededError](err)
+				if assert.True(t, ok, "%v", err) && assert.Positive(t, exceeded.Wait) {
+					out.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		assert.EqualValues(t, 100, in.Load())
+		assert.EqualValues(t, 1900, out.Load())
 	})
 }
 
@@ -235,28 +262,54 @@ func TestHooksAreToldOncePerEventAndMayCallBack(t *testing.T) {
 	})
 }
 
-func TestMemoryStaysBoundedByTheKeysOfOneWindow(t *testing.T) {
-	const keys = 1_000
-	rounds := 1_000 // so a million keys in all, spread over ten minutes
-	if raceEnabled {
-		rounds /= 10
+func TestAMillionKeysCostWhatTheKeysOfOneWindowNeed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a million keys")
+	}
+	const (
+		keys     = 1_000_000
+		duration = 10 * time.Minute
+		window   = time.Second
+		inWindow = int(keys * window / duration)
+		batch    = 100
+	)
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		c := memory.New()
-		l := limiter(t, 10, time.Second, ratelimit.Config{Cache: c})
-		goroutines := runtime.NumGoroutine()
-		most := 0
-		for round := range rounds {
-			for i := range keys {
-				if err := l.Acquire(t.Context(), fmt.Sprint(round, "/", i)); err != nil {
-					t.Fatal(err)
-				}
+		ask := func(l *ratelimit.Limiter, i int) {
+			if err := l.Acquire(t.Context(), "tenant/"+strconv.Itoa(i)); err != nil {
+				require.FailNow(t, "a new key is refused", "%v", err)
 			}
-			most = max(most, c.Len())
-			time.Sleep(600 * time.Millisecond)
 		}
+		cfg := ratelimit.Config{MaxWait: time.Minute}
+		base := heap()
+		l := limiter(t, 10, window, cfg)
+		for i := range inWindow {
+			ask(l, i)
+		}
+		need := heap() - base
+		require.NoError(t, l.Close())
+
+		goroutines := runtime.NumGoroutine()
+		base = heap()
+		l = limiter(t, 10, window, cfg)
+		most := int64(0)
+		for i := range keys {
+			ask(l, i)
+			if i%batch == batch-1 {
+				time.Sleep(duration / (keys / batch))
+			}
+			if i%(keys/40) == keys/40-1 {
+				most = max(most, heap()-base)
+			}
+		}
+		t.Logf("%d keys in a window need %d bytes; most held were %d", inWindow, need, most)
+		assert.LessOrEqual(t, most, 4*need)
 		assert.LessOrEqual(t, runtime.NumGoroutine(), goroutines, "nothing runs in the background")
-		// Two rounds are within one window at any time; a series lives for two windows.
-		assert.LessOrEqual(t, most, 4*2*keys)
+		runtime.KeepAlive(l)
 	})
 }
