@@ -33,11 +33,12 @@
 // the lease as long as the call runs.
 //
 // Letting a call through a closed circuit costs one round trip to the cache, and none
-// within [Config.Staleness] of the last. Reporting a success costs none, unless this
-// process knows of failures that it clears; it knows of its own at once, and of the
-// others' by the last look it took. Looks that fall together share a round trip. A
-// failure costs two or three more, or five if it opens the circuit, and a probe six or
-// seven in all.
+// within [Config.Staleness] of the last. The first look after another process has
+// opened, closed or cleared the circuit takes a second one. Reporting a success costs
+// none, unless this process knows of failures that it clears; it knows of its own at
+// once, and of the others' by the last look it took. Looks that fall together share a
+// round trip. A failure costs two or three more, or five if it opens the circuit, and
+// a probe six or seven in all.
 //
 // Where the state is out of reach, lost, or cannot be understood, calls are let
 // through: a breaker that failed with its store would be one more thing that can

@@ -453,6 +453,42 @@ func TestLooksThatFallTogetherShareARoundTrip(t *testing.T) {
 	})
 }
 
+// A look that fails is nobody's alone: each of those who wait for it is let through,
+// each hears of it, and nothing of it is kept.
+func TestALookThatFailsFailsForAllWhoWaitForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kv := newTap(memory.New())
+		var told atomic.Int64
+		b := newBreaker(t, breaker.Config{Cache: kv, OnStoreError: func(_ context.Context, err error) {
+			assert.ErrorIs(t, err, errUnavailable)
+			told.Add(1)
+		}})
+		fails := make(chan struct{})
+		kv.set(func(_ context.Context, op, _ string) error {
+			<-fails
+			return errUnavailable
+		}, nil)
+		calls := make([]*gated, 10)
+		for i := range calls {
+			calls[i] = begin(t.Context(), b)
+		}
+		synctest.Wait()
+		assert.Equal(t, 1, kv.total())
+		close(fails)
+		synctest.Wait()
+		for _, c := range calls {
+			assert.True(t, c.ran.Load())
+		}
+		assert.EqualValues(t, 10, told.Load())
+		kv.failing(nil)
+		for _, c := range calls {
+			require.NoError(t, c.finish(nil))
+		}
+		trip(t, newBreaker(t, breaker.Config{Cache: kv}))
+		requireRefused(t, b)
+	})
+}
+
 func TestALookEndsWhenNobodyWaitsForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kv := newTap(memory.New())
