@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/openai/openai-go/v3"
 
@@ -22,7 +23,7 @@ func hostError(req *http.Request, res *http.Response, body []byte, hide hider) e
 	body = []byte(hide.message(string(body)))
 	w := parseError(body, hide)
 	if w.message == "" && len(w.object) == 0 {
-		w.message = strings.Join(strings.Fields(string(body)), " ") // a page, or a line of text
+		w.message = string(body) // a page, or a line of text
 	}
 	return judge(provider.StatusError(res.StatusCode), w, vendorError(w.object, req, res, body, hide))
 }
@@ -150,7 +151,7 @@ func judge(e *provider.HostError, w wireError, vendor *openai.Error) error {
 		}
 	}
 	e.Err = vendor
-	e.Message = provider.Snippet(w.message)
+	e.Message = provider.Snippet(oneLine(w.message))
 	if len(w.codes) > 0 {
 		e.Code = w.codes[0]
 	}
@@ -183,6 +184,12 @@ func judge(e *provider.HostError, w wireError, vendor *openai.Error) error {
 		e.Hint = retryAfter(vendor.Response.Header, time.Now())
 	}
 	return e
+}
+
+// oneLine returns s as it may stand in a log: in one line, and nothing in it that a
+// terminal would act on.
+func oneLine(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
 }
 
 // vendorError returns what the SDK would have: its own error type, filled in as far as

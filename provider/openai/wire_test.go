@@ -206,6 +206,7 @@ func TestWhatGoesWrongBelowACompletionIsToldApart(t *testing.T) {
 		"passing rate limit":       {send(429, failure("rate_limit_exceeded", "requests", "Rate limit reached"), "Retry-After", "1"), provider.RateLimited, true, time.Second, "rate_limit_exceeded", "Rate limit reached"},
 		"overload for a limit":     {send(429, failure("", "engine_overloaded_error", "busy"), "Retry-After", "1"), provider.Overloaded, true, time.Second, "engine_overloaded_error", "busy"},
 		"quota in other words":     {send(429, failure("", "exceeded_current_quota_error", "")), provider.QuotaExhausted, false, 0, "exceeded_current_quota_error", ""},
+		"a message of many lines":  {send(500, `{"error":{"message":"no\r\n\tlevel=INFO \u001b[31mred"}}`), provider.Unavailable, true, 0, "", "no level=INFO [31mred"},
 		"rate limit, no body":      {send(429, ""), provider.RateLimited, true, 0, "", ""},
 		"rate limit in a list":     {send(429, `[{"error":{"code":429,"message":"slow","status":"RESOURCE_EXHAUSTED"}}]`), provider.RateLimited, true, 0, "429", "slow"},
 		"above a whole minute":     {send(429, failure("rate_limit_exceeded", "tokens", "Request too large for test-1 on tokens per min: Limit 10, Requested 20."), "Retry-After", "1"), provider.TooLong, false, 0, "rate_limit_exceeded", ""},
