@@ -51,24 +51,28 @@ func (c *Cache) Acquire(ctx context.Context, key string, r cache.Request) (cache
 		return cache.Grant{}, &cache.ArgumentError{Op: op, Field: "Weight", Value: r.Weight, Want: "at most 2^53"}
 	}
 	id := newID()
-	cmd := redis.NewIntSliceCmd(ctx, acquireScript.args(1, c.key(key, kindHits),
-		min(r.Limit, maxExact), micros(r.Window), r.Weight, r.MaxWait.Microseconds(), idText(id), new(sending))...)
-	if err := c.doAcquire(ctx, op, key, cmd); err != nil {
+	p := &passenger{key: c.key(key, kindHits), id: idText(id)}
+	p.cmd = redis.NewIntSliceCmd(ctx, acquireScript.args(1, p.key,
+		min(r.Limit, maxExact), micros(r.Window), r.Weight, r.MaxWait.Microseconds(), p.id, new(sending))...)
+	if err := c.doAcquire(ctx, op, key, p); err != nil {
 		return cache.Grant{}, err
 	}
-	answer := cmd.Val()
+	answer := p.cmd.Val()
 	if len(answer) != 3 {
 		return cache.Grant{}, &cache.UnavailableError{Op: op, Err: errMalformed}
 	}
 	if answer[0] == notOurs {
 		return cache.Grant{}, &cache.CorruptError{Op: op, Key: key, Err: errNotOurs}
 	}
-	g := cache.Grant{OK: answer[0] == granted, Wait: duration(answer[1])}
+	g := cache.Grant{OK: isGrant(answer), Wait: duration(answer[1])}
 	if g.OK {
 		g.Slot = cache.Slot{At: answer[2], ID: id}
 	}
 	return g, nil
 }
+
+// isGrant reports whether the answer to an acquire is a slot.
+func isGrant(answer []int64) bool { return len(answer) == 3 && answer[0] == granted }
 
 // GiveBack implements [cache.Acquirer]. It costs the server O(log n), and for a hit that
 // weighs more than 1 as much again for each hit behind it.

@@ -20,12 +20,13 @@ const (
 	maxBatch = 128
 )
 
-// A dispatcher sends acquires that wait at the same moment together. Nobody waits for
-// company: as long as there are few flights, a call is one, and goes at once and by
-// itself; only when there are many does it wait for one of them to land, and then goes
+// A dispatcher sends acquires, and those that wait at the same moment together. Nobody
+// waits for company: as long as there are few flights, a call is one, and goes at once and
+// by itself; only when there are many does it wait for one of them to land, and then goes
 // with all that have gathered.
 type dispatcher struct {
-	c *Cache
+	c     *Cache
+	solos bool // whether all go by themselves, however many there are
 
 	mu      sync.Mutex
 	flights int
@@ -34,11 +35,26 @@ type dispatcher struct {
 
 // A passenger is one acquire.
 type passenger struct {
-	ctx  context.Context
-	cmd  redis.Cmder
-	done chan error // of one place
-	own  flight     // if it goes by itself
+	ctx     context.Context // the time limit
+	cancel  context.CancelFunc
+	cmd     *redis.IntSliceCmd
+	key, id string
+	done    chan error // of one place
+	over    atomic.Bool
+	own     flight // if it goes by itself
 }
+
+// arrive hands the passenger its answer, and reports whether it has gone already and left
+// a slot behind.
+func (p *passenger) arrive(err error) (leftover bool) {
+	slot := err == nil && isGrant(p.cmd.Val()) // before anybody else may look
+	p.done <- err
+	return p.over.Swap(true) && slot
+}
+
+// leave reports whether the passenger goes without an answer, which is to say before it is
+// there.
+func (p *passenger) leave() bool { return !p.over.Swap(true) }
 
 // A flight is what holds one of the places among maxFlights. It gives it up once, when
 // it lands or is given up.
@@ -52,7 +68,7 @@ type flight struct {
 func (d *dispatcher) board(p *passenger) (alone bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.flights >= maxFlights {
+	if d.flights >= maxFlights && !d.solos {
 		d.waiting = append(d.waiting, p)
 		return false
 	}
@@ -63,12 +79,15 @@ func (d *dispatcher) board(p *passenger) (alone bool) {
 
 func (d *dispatcher) flyAlone(p *passenger) {
 	defer p.own.land()
-	if !d.c.underWay.TryAcquire(1) {
-		p.done <- errCrowded
+	defer p.cancel()
+	if d.c.underWay.Acquire(p.ctx, 1) != nil {
+		p.arrive(d.c.late)
 		return
 	}
 	defer d.c.underWay.Release(1)
-	p.done <- d.c.send(p.ctx, p.cmd, acquireScript)
+	if p.arrive(d.c.send(p.ctx, p.cmd, acquireScript)) {
+		d.c.takeBack(p)
+	}
 }
 
 // land lets the next flight begin, if somebody waits for it.
@@ -98,47 +117,57 @@ func (f *flight) land() {
 func (d *dispatcher) fly(batch []*passenger) {
 	f := &flight{d: d}
 	defer f.land()
+	ctx, cancel := context.WithTimeout(context.Background(), d.c.timeout)
+	defer cancel()
 	present := batch[:0]
 	for _, p := range batch {
-		if err := p.ctx.Err(); err != nil {
-			p.done <- err // and is not sent
-			continue
+		if !p.over.Load() { // one who has left is not sent
+			present = append(present, p)
 		}
-		present = append(present, p)
 	}
 	if len(present) == 0 {
 		return
 	}
-	if !d.c.underWay.TryAcquire(1) {
+	if d.c.underWay.Acquire(ctx, 1) != nil {
 		for _, p := range present {
-			p.done <- errCrowded
+			p.arrive(d.c.late)
 		}
 		return
 	}
 	defer d.c.underWay.Release(1)
-	ctx, cancel := context.WithTimeout(context.Background(), d.c.timeout)
-	defer cancel()
 	// A client that ignores the context would hold the place for longer.
 	defer context.AfterFunc(ctx, f.land)()
-	d.c.sendAll(ctx, present)
+	leftover := d.c.sendAll(ctx, present)
+	f.land()
+	for _, p := range leftover {
+		d.c.takeBack(p)
+	}
 }
 
-// sendAll is one round trip for all, or two if the server does not know the script.
-func (c *Cache) sendAll(ctx context.Context, batch []*passenger) {
+// sendAll is one round trip for all, or two if the server does not know the script. It
+// returns those who had gone when their slot came.
+func (c *Cache) sendAll(ctx context.Context, batch []*passenger) (leftover []*passenger) {
+	var unknown []*passenger
+	arrive := func(p *passenger) {
+		if p.arrive(p.cmd.Err()) {
+			leftover = append(leftover, p)
+		}
+	}
 	pipe := c.client.Pipeline()
 	for _, p := range batch {
 		p.cmd.SetFirstKeyPos(3)
 		_ = pipe.Process(ctx, p.cmd)
 	}
 	_, _ = pipe.Exec(ctx) // each command has its own error
-	var unknown []*passenger
 	for _, p := range batch {
-		err := p.cmd.Err()
-		if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+		if err := p.cmd.Err(); err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 			unknown = append(unknown, p)
 			continue
 		}
-		p.done <- err
+		arrive(p)
+	}
+	if len(unknown) == 0 {
+		return leftover
 	}
 	for i, p := range unknown {
 		if i == 0 { // and after it the server knows
@@ -148,11 +177,18 @@ func (c *Cache) sendAll(ctx context.Context, batch []*passenger) {
 		p.cmd.SetErr(nil)
 		_ = pipe.Process(ctx, p.cmd)
 	}
-	if len(unknown) == 0 {
-		return
-	}
 	_, _ = pipe.Exec(ctx)
 	for _, p := range unknown {
-		p.done <- p.cmd.Err()
+		arrive(p)
 	}
+	return leftover
+}
+
+// takeBack gives back the slot of a caller who went before it came, so that nobody has to
+// wait for a call that is not made. Nobody hears of it if that fails, and the slot counts.
+func (c *Cache) takeBack(p *passenger) {
+	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
+	defer cancel()
+	cmd := redis.NewIntCmd(ctx, giveBackScript.args(1, p.key, p.id, p.cmd.Val()[2])...)
+	_ = c.send(ctx, cmd, giveBackScript)
 }

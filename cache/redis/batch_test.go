@@ -247,3 +247,25 @@ func TestManyAcquiresTakeFewRoundTripsAndStayExact(t *testing.T) {
 	t.Logf("%d round trips", trips)
 	require.Less(t, trips, int64(64*20/2))
 }
+
+func TestASlotThatComesWhenTheCallerHasGoneIsGivenBack(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := open(t, s.URL())
+	warm(t, c)
+	s.Pause()
+	var all sync.WaitGroup
+	for range 20 { // some go alone, some together
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(bg, 50*time.Millisecond)
+			defer cancel()
+			_, err := c.Acquire(ctx, "k", unit(1000, time.Minute, time.Minute))
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
+		})
+	}
+	all.Wait()
+	s.Resume()
+	for start := time.Now(); used(t, c) > 0 || s.Calls("zadd") < 5; time.Sleep(5 * time.Millisecond) {
+		require.Less(t, time.Since(start), 3*time.Second, "%d hits are left", used(t, c))
+	}
+}

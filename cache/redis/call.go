@@ -64,32 +64,37 @@ func (c *Cache) do(ctx context.Context, op, key string, cmd redis.Cmder, s *scri
 }
 
 // doAcquire does the same for an acquire, together with others if there are many.
-func (c *Cache) doAcquire(ctx context.Context, op, key string, cmd redis.Cmder) error {
-	if !c.batching {
-		return c.do(ctx, op, key, cmd, acquireScript)
-	}
+//
+// The client is given the time limit only, and not the context: who leaves does not cost a
+// connection, and a slot that comes then is known, and given back.
+func (c *Cache) doAcquire(ctx context.Context, op, key string, p *passenger) error {
 	if err := c.usable(ctx); err != nil {
 		return err
 	}
-	bounded, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
-	p := &passenger{ctx: bounded, cmd: cmd, done: make(chan error, 1)}
+	p.ctx, p.cancel = context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
+	p.done = make(chan error, 1)
 	alone := c.acquires.board(p)
 	switch {
-	case alone && c.direct(ctx):
+	case !alone:
+		defer p.cancel()
+	case c.direct(ctx):
 		c.acquires.flyAlone(p)
-	case alone:
+	default:
 		go c.acquires.flyAlone(p)
 	}
 	select {
 	case err := <-p.done:
-		return c.outcome(ctx, bounded, op, key, err)
-	case <-bounded.Done():
-		if alone {
-			p.own.land() // what it may have left under way holds no place for others
-		}
-		return c.expired(ctx, op)
+		return c.outcome(ctx, p.ctx, op, key, err)
+	case <-ctx.Done():
+	case <-p.ctx.Done():
 	}
+	if !p.leave() {
+		return c.outcome(ctx, p.ctx, op, key, <-p.done)
+	}
+	if alone {
+		p.own.land() // what is left under way holds no place for others
+	}
+	return c.expired(ctx, op)
 }
 
 // direct reports whether the client returns in time by itself.

@@ -18,13 +18,12 @@ type timeoutError struct{ after time.Duration }
 
 func (e *timeoutError) Error() string { return fmt.Sprintf("no answer within %v", e.after) }
 
-// Timeout makes it recognisable to who asks as for a [net.Error].
+// Timeout tells what kind of error it is, as those of the network do.
 func (e *timeoutError) Timeout() bool { return true }
 
 var (
 	errNotOurs   = errors.New("the series holds what is no hit")
 	errMalformed = errors.New("the reply is malformed")
-	errCrowded   = errors.New("too many operations are under way, most of them abandoned")
 )
 
 // expired is the error of an operation that was not answered in time.

@@ -33,7 +33,8 @@
 // No call outlasts its context or Config.Timeout, whichever ends first, over any client,
 // also over one that ignores contexts (as clients of go-redis do unless their
 // ContextTimeoutEnabled is set). The call returns; what it has left behind with the client
-// ends by itself, within the time limits of the client. At most a fixed number of
+// ends by itself, within the time limits of the client, and a slot that Acquire is given
+// only then is given back. At most a fixed number of
 // operations of one Cache are under way at a time, those included.
 //
 // # Errors
@@ -109,9 +110,7 @@ type Cache struct {
 	late     error // what happened to an operation that took longer than timeout
 	underWay *semaphore.Weighted
 	closed   atomic.Bool
-
 	acquires dispatcher
-	batching bool // whether acquires that wait go together
 }
 
 var (
@@ -152,8 +151,8 @@ func New(client redis.UniversalClient, cfg Config) (*Cache, error) {
 		late:     &timeoutError{after: cfg.Timeout},
 		underWay: semaphore.NewWeighted(maxUnderWay),
 	}
-	c.acquires.c = c
-	_, c.batching = client.(*redis.Client)
+	_, single := client.(*redis.Client)
+	c.acquires.c, c.acquires.solos = c, !single
 	return c, nil
 }
 
