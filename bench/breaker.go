@@ -56,19 +56,14 @@ func right(open bool, value int, err error) int {
 }
 
 func breakerEntrants(open bool) []Entrant {
-	ours := func(cancellable bool) func(tb testing.TB, _ *Server) Work {
+	ours := func(context func(testing.TB) context.Context) func(tb testing.TB, _ *Server) Work {
 		return func(tb testing.TB, _ *Server) Work {
 			circuit := must(breaker.New(breaker.Config{FailureThreshold: threshold}))
 			tb.Cleanup(func() { circuit.Close() })
 			if open {
-				check(circuit.ForceOpen(context.Background(), time.Hour))
+				check(circuit.ForceOpen(context(tb), time.Hour))
 			}
-			ctx := context.Background()
-			if cancellable {
-				var cancel func()
-				ctx, cancel = context.WithCancel(ctx)
-				tb.Cleanup(cancel)
-			}
+			ctx := context(tb)
 			call := resilience.Wrap(answer, circuit)
 			return func(n int) (ok int) {
 				for range n {
@@ -80,8 +75,8 @@ func breakerEntrants(open bool) []Entrant {
 		}
 	}
 	return []Entrant{
-		{"ours", ours(false)},
-		{"ours, context with cancel", ours(true)},
+		{"ours", ours(background)},
+		{"ours, context with cancel", ours(cancellable)},
 		{"failsafe-go two-step", func(testing.TB, *Server) Work {
 			circuit := failsafeCircuit(open)
 			return func(n int) (ok int) {

@@ -85,13 +85,17 @@ func Crowd(keys int) []Entrant {
 	}
 }
 
-// SharedCrowd returns limiters that share one key over Redis: ours first. throttled is not
-// among them, since it fails when several want one key.
+// SharedCrowd returns limiters that share one key over Redis: ours first, for callers who
+// may cancel. throttled is not among them, since it fails when several want one key.
 func SharedCrowd() (list []Entrant) {
 	for _, e := range redisLimiters(ampleShared, true, "crowd") {
-		if e.Name != "throttled" {
-			list = append(list, e)
+		switch e.Name {
+		case "ours", "throttled":
+			continue
+		case "ours, context with cancel":
+			e.Name = "ours"
 		}
+		list = append(list, e)
 	}
 	return list
 }
@@ -333,9 +337,10 @@ func MemoryBytes() (b Bytes) {
 	return b
 }
 
-// RedisBytes measures this on a server, by what it says itself (MEMORY USAGE).
-func RedisBytes(tb testing.TB, server *Server) (b Bytes) {
-	const hits = 100_000
+// RedisBytes measures this on a server, by what it says itself (MEMORY USAGE), for hits
+// up to the 128th, which it keeps in a more compact form, and for those after them.
+func RedisBytes(tb testing.TB, server *Server) (few, many Bytes) {
+	const compact, hits = 128, 100_000
 	client, ctx := NewClient(tb, server), context.Background()
 	usage := func(hits int) float64 {
 		prefix := freshName() + ":"
@@ -347,41 +352,53 @@ func RedisBytes(tb testing.TB, server *Server) (b Bytes) {
 		}
 		return float64(must(client.Do(ctx, "MEMORY", "USAGE", keys[0], "SAMPLES", 0).Int64()))
 	}
-	b.Key = usage(1)
-	b.Hit = (usage(hits) - b.Key) / (hits - 1)
-	return b
+	few.Key = usage(1)
+	few.Hit = (usage(compact) - few.Key) / (compact - 1)
+	many.Key = few.Key
+	many.Hit = (usage(hits) - few.Key) / (hits - 1)
+	return few, many
 }
 
-// ServerCost returns the microseconds that the server needs for one command or script, by
-// its own account, averaged over what work does n times.
-func ServerCost(tb testing.TB, server *Server, work Work, n int, command string) float64 {
+// A Cost is what a server works for one call, in microseconds, by its own account: in the
+// script or command, and all that its main thread does, one after the other or for many
+// callers at once.
+type Cost struct{ Script, Thread, Busy float64 }
+
+// ServerCost measures this with n calls, and as many per caller.
+func ServerCost(tb testing.TB, server *Server, work Work, n int, command string) (c Cost) {
 	client, ctx := NewClient(tb, server), context.Background()
+	cpu := func() float64 {
+		info := must(client.InfoMap(ctx, "cpu").Result())["CPU"]
+		user := must(strconv.ParseFloat(info["used_cpu_user_main_thread"], 64))
+		system := must(strconv.ParseFloat(info["used_cpu_sys_main_thread"], 64))
+		return 1e6 * (user + system)
+	}
 	work(100)
 	check(client.ConfigResetStat(ctx).Err())
+	before := cpu()
 	work(n)
-	return usecPerCall(tb, client, command)
+	c.Thread = (cpu() - before) / float64(n)
+	c.Script = usecPerCall(tb, client, command)
+	before = cpu()
+	batch(work, Callers, n/Callers)
+	c.Busy = (cpu() - before) / float64(n/Callers*Callers)
+	return c
 }
 
 func usecPerCall(tb testing.TB, client *redis.Client, command string) (usec float64) {
-	info := must(client.InfoMap(context.Background(), "commandstats").Result())
-	for name, stats := range info["Commandstats"] {
-		if name == "cmdstat_"+command {
-			var calls, total int64
-			if _, err := fmt.Sscanf(stats, "calls=%d,usec=%d,", &calls, &total); err != nil {
-				tb.Fatal(err)
-			}
-			return float64(total) / float64(calls)
-		}
+	stats := must(client.InfoMap(context.Background(), "commandstats").Result())["Commandstats"]["cmdstat_"+command]
+	var calls, total int64
+	if _, err := fmt.Sscanf(stats, "calls=%d,usec=%d,", &calls, &total); err != nil {
+		tb.Fatal("the server has not counted ", command, ": ", err)
 	}
-	tb.Fatal("no such command was called: " + command)
-	return 0
+	return float64(total) / float64(calls)
 }
 
 // ServerCosts are what to ask a server for, to see what it has to work.
 func ServerCosts() []Entrant {
 	list := []Entrant{}
 	for _, e := range redisLimiters(ampleShared, true, "cost") {
-		if e.Ours() || e.Name == "bare EVALSHA" || e.Name == "redis_rate" {
+		if e.Name == "ours" || e.Name == "bare EVALSHA" || e.Name == "redis_rate" {
 			list = append(list, Entrant{e.Name + ", admitted", e.Make})
 		}
 	}

@@ -27,7 +27,7 @@ func TestAnHourOfTrafficLeavesNothingBehind(t *testing.T) {
 		ctx := context.Background()
 
 		// A hundred keys at a time, and after a minute others.
-		const keys, step = 100, 100 * time.Millisecond
+		const keys, step = 100, 200 * time.Millisecond
 		names := Names(60 * keys)
 		traffic := func(length time.Duration) (perCall float64) {
 			calls := 0

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/resilience-toolkit/resilience/internal/redistest"
 )
 
 func TestGoalsAreJudgedRunByRun(t *testing.T) {
@@ -51,4 +53,21 @@ func TestMeasureCountsWhatIsRight(t *testing.T) {
 	assert.EqualValues(t, 1, results[1].Wrong)
 	assert.Len(t, results[0].Serial, 2)
 	assert.Len(t, results[0].Parallel, 2)
+}
+
+func TestAServerSaysWhatItWorksAndHolds(t *testing.T) {
+	server := redistest.Start(t)
+	entrants := ServerCosts()
+	for _, e := range entrants[:3] {
+		c := ServerCost(t, server, e.Make(t, server), 2_000, "evalsha")
+		t.Log(e.Name, c)
+		assert.Positive(t, c.Script, e.Name)
+		assert.Greater(t, c.Thread, c.Script/2, e.Name)
+	}
+	few, many := RedisBytes(t, server)
+	assert.Greater(t, few.Key, few.Hit)
+	assert.Greater(t, many.Hit, few.Hit, "a long series is kept less compactly")
+	memory := MemoryBytes()
+	assert.Less(t, memory.Key, few.Key+200)
+	assert.InDelta(t, 8, memory.Hit, 9, "a ring is between full and half empty")
 }

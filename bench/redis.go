@@ -53,6 +53,7 @@ var ampleShared = allowance{1_000_000, time.Second}
 func redisContests() []Contest {
 	notes := "A call is one command or script of the others; ours keeps every hit of the last second, some 10,000 of them one " +
 		"after the other and more in parallel, where the others keep a number. The bare EVALSHA runs TIME, GET and SET. " +
+		"Where the caller's context can be cancelled, ours returns when it is; the others wait for the reply or their time limit. " +
 		fmt.Sprintf("Parallel is %d callers of one client.", Callers)
 	goal := Goal{
 		Text:   "within 15 % of the bare EVALSHA, at most 25 allocations; in parallel faster than that",
@@ -110,14 +111,18 @@ func redisLimiters(a allowance, admitted bool, key string) []Entrant {
 			return right
 		}
 	}
-	return []Entrant{
-		{"ours", func(tb testing.TB, server *Server) Work {
+	ours := func(context func(testing.TB) context.Context) func(testing.TB, *Server) Work {
+		return func(tb testing.TB, server *Server) Work {
 			shared := must(rediscache.New(NewClient(tb, server), rediscache.Config{Prefix: freshName() + ":"}))
 			l := must(ratelimit.New(a.limit, a.window, ratelimit.Config{Cache: shared}))
 			tb.Cleanup(func() { l.Close(); shared.Close() })
-			ctx := context.Background()
+			ctx := context(tb)
 			return work(func(key string) bool { return l.Acquire(ctx, key) == nil })
-		}},
+		}
+	}
+	return []Entrant{
+		{"ours", ours(background)},
+		{"ours, context with cancel", ours(cancellable)},
 		{"bare EVALSHA", func(tb testing.TB, server *Server) Work {
 			client, ctx := NewClient(tb, server), context.Background()
 			sha := must(client.ScriptLoad(ctx, bareScript).Result())
@@ -153,6 +158,14 @@ func redisLimiters(a allowance, admitted bool, key string) []Entrant {
 			})
 		}},
 	}
+}
+
+func background(testing.TB) context.Context { return context.Background() }
+
+func cancellable(tb testing.TB) context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	tb.Cleanup(cancel)
+	return ctx
 }
 
 // What a limiter cannot do without: the server's clock, what is there, and what will be.
