@@ -2,6 +2,7 @@ package boltcache
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -48,24 +49,25 @@ func (c *Cache) Acquire(ctx context.Context, key string, r cache.Request) (g cac
 // slot returns the first instant, not before now and not before the last hit, at which
 // the hits less than one window old weigh no more than room.
 func slot(hits []hit, now, window, room int64) int64 {
-	at := now
-	if len(hits) > 0 {
-		at = max(at, hits[len(hits)-1].At)
+	if len(hits) == 0 {
+		return now
 	}
-	hits = hits[from(hits, at-window+1):]
-	used := weight(hits)
-	for _, h := range hits {
-		if used <= room {
-			break
+	at := max(now, hits[len(hits)-1].At)
+	for _, h := range slices.Backward(hits) {
+		if h.Weight > room { // this one has to leave, and all before it then have left
+			return max(at, h.At+window)
 		}
-		at = h.At + window
-		used -= h.Weight
+		room -= h.Weight
 	}
 	return at
 }
 
+// weight returns what hits weigh together, or the largest number if that is less.
 func weight(hits []hit) (sum int64) {
 	for _, h := range hits {
+		if h.Weight > math.MaxInt64-sum {
+			return math.MaxInt64
+		}
 		sum += h.Weight
 	}
 	return sum
