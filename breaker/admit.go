@@ -118,7 +118,8 @@ func (b *Breaker) takePlace(caller context.Context, v *view) (grant, *view, erro
 		if now.same(v.phase) {
 			return grant{phase: v.phase, probe: p}, now, nil
 		}
-		return grant{}, now, nil // the place is of an era that is over, and goes with its lease
+		b.leave(caller, p) // the era is over, but the outage may not be
+		return grant{}, now, nil
 	}
 	if v.full() {
 		return grant{}, v, nil

@@ -172,3 +172,33 @@ func TestOverAPlainCacheWhatWasForcedIsNotUndoneByACallUnderWay(t *testing.T) {
 		})
 	}
 }
+
+func TestAProbeThatIsStillRunningCountsAlsoWhenAnotherHasOpenedTheCircuitAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kv := memory.New()
+		cfg := breaker.Config{Cache: kv, Probes: 2, RecoveryTimeout: 10 * time.Second, ProbeLease: 3 * time.Second}
+		a, b := newBreaker(t, cfg), newBreaker(t, cfg)
+		trip(t, a)
+		time.Sleep(10 * time.Second)
+		hangs := begin(t.Context(), a)
+		synctest.Wait()
+		for range 3 {
+			require.ErrorIs(t, b.Do(t.Context(), fail), errDown)
+			requireRefused(t, b)
+			time.Sleep(10 * time.Second)
+		}
+		other := begin(t.Context(), b)
+		synctest.Wait()
+		require.True(t, other.ran.Load())
+		requireRefused(t, a)
+		requireRefused(t, b)
+		require.NoError(t, hangs.finish(nil)) // too late to close the circuit
+		requireState(t, breaker.HalfOpen, b)
+		another := begin(t.Context(), a)
+		synctest.Wait()
+		require.True(t, another.ran.Load(), "in its place")
+		require.NoError(t, other.finish(nil))
+		requireState(t, breaker.Closed, a)
+		require.NoError(t, another.finish(nil))
+	})
+}

@@ -129,7 +129,8 @@ type Config struct {
 	RecoveryTimeout time.Duration
 
 	// Probes is how many calls a half-open circuit lets through at a time, at most
-	// 1000. Zero means 1.
+	// 1000. One that is still running when another has opened the circuit again keeps
+	// its place; Reset and ForceOpen begin with all places free. Zero means 1.
 	Probes int
 
 	// ProbeLease is how long a probe keeps its place without renewing it, at least a

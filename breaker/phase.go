@@ -96,9 +96,22 @@ func (b *Breaker) newPhase(raw cache.Entry) *phase {
 	}
 	p.keys = append(p.keys, b.markerKey(p.era))
 	for i := range b.cfg.Probes {
-		p.keys = append(p.keys, b.prefix+"probe "+p.era+" "+strconv.Itoa(i))
+		p.keys = append(p.keys, b.prefix+"probe "+p.outage()+" "+strconv.Itoa(i))
 	}
 	return p
+}
+
+// outage is what the eras have in common from when the circuit was opened until it is
+// closed. The places are of the outage and not of the era, since a probe may still be
+// running when another has opened the circuit again.
+func (p *phase) outage() string { return p.era[:min(idLength, len(p.era))] }
+
+// newOpenEra returns an era that goes on with the outage of p, if there is one.
+func newOpenEra(p *phase) string {
+	if p.open {
+		return p.outage() + newID()
+	}
+	return newID() + newID()
 }
 
 func (b *Breaker) markerKey(era string) string { return b.prefix + "timeout " + era }
@@ -151,6 +164,8 @@ func parse(s string) (entry, error) {
 
 // newID returns an era, a run or the name of a holder that nobody else has.
 func newID() string { return rand.Text() }
+
+const idLength = 26
 
 // after returns d from now, or the end of time if that comes first.
 func after(now, d time.Duration) time.Duration {

@@ -12,7 +12,7 @@ import (
 // told to the observer.
 func (b *Breaker) settle(ctx context.Context, g grant, o Outcome) {
 	if g.probe == nil {
-		if v := b.view.Load(); g.phase == nil || o == Neutral || o == Success && v.failures == 0 && !v.outdated {
+		if v := b.view.Load(); g.phase == nil || o == Neutral || o == Success && v.failures == 0 {
 			return
 		}
 	}
@@ -31,7 +31,9 @@ func (b *Breaker) report(ctx context.Context, g grant, o Outcome) {
 	case g.probe == nil && o == Success:
 		err = b.clear(sctx, g.phase)
 	case g.probe == nil:
-		err = b.count(sctx, g.phase)
+		if err = b.count(sctx, g.phase); err != nil {
+			b.suspect(g.phase)
+		}
 	case o == Neutral:
 		b.release(sctx, g.probe)
 	default:
@@ -46,12 +48,6 @@ func (b *Breaker) report(ctx context.Context, g grant, o Outcome) {
 // clear begins a new run, if failures are known that a success of the phase clears.
 func (b *Breaker) clear(ctx context.Context, from *phase) error {
 	v := b.view.Load()
-	if v.outdated {
-		var err error
-		if v, err = b.refresh(ctx, nil); err != nil {
-			return err
-		}
-	}
 	for v.continues(from) && v.failures > 0 && ctx.Err() == nil {
 		next, err := b.nextRun(ctx, v.phase)
 		if err != nil {
@@ -114,8 +110,10 @@ func (b *Breaker) decide(ctx context.Context, g grant, o Outcome) error {
 	} else {
 		next, err = b.open(ctx, g.phase)
 	}
+	if o != Success || next == nil {
+		b.release(ctx, g.probe) // the outage goes on, or may do
+	}
 	if err != nil {
-		b.release(ctx, g.probe) // so that another one can find out
 		return err
 	}
 	_, err = b.refresh(ctx, next)
@@ -125,7 +123,7 @@ func (b *Breaker) decide(ctx context.Context, g grant, o Outcome) error {
 // open opens the circuit for a recovery timeout if its phase is still p. The marker
 // comes first: without one an open circuit is a half-open one.
 func (b *Breaker) open(ctx context.Context, p *phase) (*phase, error) {
-	e := entry{open: true, era: newID(), timeout: b.cfg.RecoveryTimeout}
+	e := entry{open: true, era: newOpenEra(p), timeout: b.cfg.RecoveryTimeout}
 	if err := b.mark(ctx, e); err != nil {
 		return nil, err
 	}

@@ -159,6 +159,18 @@ func (b *Breaker) forget() {
 	b.mu.Unlock()
 }
 
+// suspect takes a failure of the phase for counted that perhaps was, so that a success
+// clears it.
+func (b *Breaker) suspect(from *phase) {
+	b.mu.Lock()
+	v := *b.view.Load()
+	if v.continues(from) {
+		v.failures = max(v.failures, 1)
+		b.view.Store(&v)
+	}
+	b.mu.Unlock()
+}
+
 // look returns what the circuit is now, or was within the staleness, and changes
 // nothing. It never returns what was read before something that this process had
 // written when look was called.
