@@ -225,6 +225,15 @@ func TestAWaitThatTheDeadlineCannotCoverIsRefusedAtOnceAndReservesNothing(t *tes
 		require.NoError(t, l.Acquire(ctx, "k"), "a deadline just behind the slot is enough")
 		require.Equal(t, 10*time.Second, time.Since(start))
 	})
+	synctest.Test(t, func(t *testing.T) {
+		w := &watched{Cache: memory.New()}
+		l := limiter(t, 1, 10*time.Second, ratelimit.Config{Cache: w, MaxWait: time.Minute})
+		require.NoError(t, l.Acquire(t.Context(), "k"))
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		require.ErrorIs(t, l.Acquire(ctx, "k"), resilience.ErrRejected)
+		assert.Zero(t, w.gifts.Load(), "what was not taken need not be given back")
+	})
 }
 
 func TestAWaitBeyondMaxWaitIsRefusedAtOnce(t *testing.T) {
