@@ -31,10 +31,11 @@ type Work func(n int) (right int)
 type Goal struct {
 	Text     string
 	Rivals   []string // the fastest of these; none stands for everybody who is not ours
-	Ratio    float64  // at most this much of the rival's time
+	Ratio    float64  // at most this much of the rival's time; zero says nothing about it
 	Plus     float64  // and so many ns more
 	Allocs   float64  // at most
 	Parallel float64  // at most this much of the rival's time in parallel; zero is Ratio
+	Trips    float64  // at most
 }
 
 // Ours reports whether the entrant is the toolkit, and no other's.

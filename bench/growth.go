@@ -35,7 +35,7 @@ func Growths() []Growth {
 	waiters := []int{1, 10, 100, 1_000, 10_000, 100_000}
 	list := []Growth{
 		{Name: "keys, admitted", With: "keys", Sizes: append([]int{1}, hundreds...),
-			Make: func(tb testing.TB, _ *Server, size int) Work { return inTurn(ourTaker(tb, amplePerKey), size) }},
+			Make: func(tb testing.TB, _ *Server, size int) Work { return inTurn(ourTaker(tb, ampleFor(size)), size) }},
 		{Name: "window empty, admitted", With: "limit", Sizes: hundreds, Make: emptyWindow},
 		{Name: "window full, refused", With: "limit", Sizes: hundreds,
 			Make: func(_ testing.TB, _ *Server, size int) Work { return fullWindow(memory.New(), size, 0) }},
@@ -69,10 +69,7 @@ func Growths() []Growth {
 // Crowd returns limiters in the memory of the process who ask so many keys in turn: ours
 // first.
 func Crowd(keys int) []Entrant {
-	a := amplePerKey
-	if keys == 1 {
-		a = ample
-	}
+	a := ampleFor(keys)
 	of := func(name string, make func(tb testing.TB, a allowance) taker) Entrant {
 		return Entrant{name, func(tb testing.TB, _ *Server) Work { return inTurn(make(tb, a), keys) }}
 	}
@@ -297,9 +294,9 @@ func MeasureAt(tb testing.TB, entrants []Entrant, callers int, server *Server, o
 		works = append(works, e.Make(tb, server))
 	}
 	var list [][]float64
-	for _, t := range turns(works, callers, o) {
-		if t.wrong > 0 {
-			tb.Fatalf("%v: %.0f %% of the results were wrong", entrants, 100*t.wrong)
+	for i, t := range turns(works, callers, o) {
+		if t.wrong > 0.01 {
+			tb.Fatalf("%s with %d callers: %.1f %% of the results were wrong", entrants[i].Name, callers, 100*t.wrong)
 		}
 		list = append(list, t.times)
 	}

@@ -18,6 +18,9 @@ type Judgement struct {
 	ParallelVerdict  Verdict
 	Allocs           float64
 	AllocsVerdict    Verdict
+	TripsVerdict     Verdict
+	// Its time beyond the rival's, in ns, where the goal allows for some.
+	SerialMore, ParallelMore Spread
 }
 
 // A Verdict says whether a goal was reached.
@@ -43,13 +46,23 @@ func (c Contest) Judge(results []Result) Judgement {
 		Allocs:   ours.Allocs,
 	}
 	goal := c.Goal
+	j.SerialMore = SpreadOf(differences(ours.Serial, rival.Serial))
+	j.ParallelMore = SpreadOf(differences(ours.Parallel, rival.Parallel))
 	j.SerialVerdict = judge(Median(ours.Serial), Median(rival.Serial)*goal.Ratio+goal.Plus, serialNoise)
+	parallel := goal.Ratio
 	if goal.Parallel > 0 {
-		goal.Ratio = goal.Parallel
+		parallel = goal.Parallel
 	}
-	j.ParallelVerdict = judge(Median(ours.Parallel), Median(rival.Parallel)*goal.Ratio+goal.Plus, parallelNoise)
+	j.ParallelVerdict = judge(Median(ours.Parallel), Median(rival.Parallel)*parallel+goal.Plus, parallelNoise)
 	// What the runtime allocates meanwhile is not ours.
 	j.AllocsVerdict = judge(ours.Allocs, goal.Allocs+0.05, 1)
+	j.TripsVerdict = judge(ours.Trips, goal.Trips+0.02, 1)
+	if goal.Ratio == 0 {
+		j.SerialVerdict = Met
+	}
+	if goal.Ratio == 0 && goal.Parallel == 0 {
+		j.ParallelVerdict = Met
+	}
 	return j
 }
 
@@ -78,6 +91,15 @@ func (c Contest) rival(results []Result) int {
 		panic("bench: nobody to compare with in " + c.Name)
 	}
 	return rival
+}
+
+// differences subtracts run by run.
+func differences(a, b []float64) []float64 {
+	list := make([]float64, len(a))
+	for i := range list {
+		list[i] = a[i] - b[i]
+	}
+	return list
 }
 
 // ratios divides run by run.

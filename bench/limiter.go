@@ -33,10 +33,15 @@ var (
 	// express usefully.
 	ample = allowance{100_000, time.Millisecond}
 	used  = allowance{1, time.Hour}
-	// Where many keys are asked in turn, wide enough for each to have hits in its window all
-	// the time, as keys in use have.
-	amplePerKey = allowance{100_000_000, time.Second}
 )
+
+// ampleFor returns one for keys that are asked in turn, with a window that is wide enough
+// for each of them to have some hits in it all the time, as keys in use have: ten or so
+// when somebody else has a turn as well.
+func ampleFor(keys int) allowance {
+	window := max(ample.window, time.Duration(keys)*10*time.Microsecond)
+	return allowance{int(window / 10), window}
+}
 
 func (a allowance) rate() rate.Limit { return rate.Limit(float64(a.limit) / a.window.Seconds()) }
 
@@ -53,7 +58,7 @@ func limiterContests() []Contest {
 		{
 			Name: "Limiter/10,000 keys, admitted", Notes: notes,
 			Goal:     Goal{Text: "not slower than x/time/rate behind a map, 0 allocations", Rivals: []string{"x/time/rate"}, Ratio: 1},
-			Entrants: limiterEntrants(amplePerKey, 10_000, true, true),
+			Entrants: limiterEntrants(ampleFor(10_000), 10_000, true, true),
 		},
 		{
 			Name: "Limiter/one key, refused", Notes: notes,

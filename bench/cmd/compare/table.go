@@ -81,27 +81,30 @@ func ratios(w io.Writer, results []result) {
 	for _, r := range results {
 		j := r.Judge(r.times)
 		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s |\n", title(r.Name), j.Rival,
-			ratio(j.Serial), ratio(j.Parallel), number(j.Allocs), r.Goal.Text, verdict(j))
+			compared(r.Goal, j.Serial, j.SerialMore), compared(r.Goal, j.Parallel, j.ParallelMore), number(j.Allocs), r.Goal.Text, verdict(j))
 	}
 }
 
 func title(name string) string { return strings.Replace(name, "/", ": ", 1) }
 
-func ratio(s bench.Spread) string {
-	return fmt.Sprintf("**%.2f** (%.2f–%.2f)", s.Median, s.Min, s.Max)
+func compared(g bench.Goal, ratio, more bench.Spread) string {
+	if g.Plus > 0 {
+		return fmt.Sprintf("**%+.1f ns** (%+.1f–%+.1f)", more.Median, more.Min, more.Max)
+	}
+	return fmt.Sprintf("**%.2f** (%.2f–%.2f)", ratio.Median, ratio.Min, ratio.Max)
 }
 
 func number(x float64) string { return fmt.Sprintf("%.0f", x) }
 
 func verdict(j bench.Judgement) string {
-	if j.SerialVerdict == bench.Met && j.ParallelVerdict == bench.Met && j.AllocsVerdict == bench.Met {
+	if j.SerialVerdict == bench.Met && j.ParallelVerdict == bench.Met && j.AllocsVerdict == bench.Met && j.TripsVerdict == bench.Met {
 		return "met"
 	}
 	var list []string
 	for _, v := range []struct {
 		of string
 		bench.Verdict
-	}{{"one caller", j.SerialVerdict}, {"several", j.ParallelVerdict}, {"allocations", j.AllocsVerdict}} {
+	}{{"one caller", j.SerialVerdict}, {"several", j.ParallelVerdict}, {"allocations", j.AllocsVerdict}, {"round trips", j.TripsVerdict}} {
 		if v.Verdict != bench.Met {
 			list = append(list, v.of+": "+string(v.Verdict))
 		}
@@ -121,13 +124,18 @@ func details(w io.Writer, results []result) {
 		if several == 0 {
 			several = runtime.GOMAXPROCS(0)
 		}
-		fmt.Fprintf(w, "| | %s, one caller | %s, %d callers | allocations |", unit, unit, several)
+		fmt.Fprintf(w, "| | %s, one caller | %s, %d callers | ours divided by it | allocations |", unit, unit, several)
 		if r.Redis {
 			fmt.Fprint(w, " round trips |")
 		}
-		fmt.Fprintf(w, "\n|---|---|---|---|%s\n", strings.Repeat("---|", map[bool]int{true: 1}[r.Redis]))
+		fmt.Fprintf(w, "\n|---|---|---|---|---|%s\n", strings.Repeat("---|", map[bool]int{true: 1}[r.Redis]))
 		for _, x := range r.times {
-			fmt.Fprintf(w, "| %s | %s | %s | %s |", x.Name, spread(x.Serial, by), spread(x.Parallel, by), number(x.Allocs))
+			divided := ""
+			if !x.Ours() {
+				divided = fmt.Sprintf("%.2f / %.2f", bench.Median(r.times[0].Serial)/bench.Median(x.Serial),
+					bench.Median(r.times[0].Parallel)/bench.Median(x.Parallel))
+			}
+			fmt.Fprintf(w, "| %s | %s | %s | %s | %s |", x.Name, spread(x.Serial, by), spread(x.Parallel, by), divided, number(x.Allocs))
 			if r.Redis {
 				fmt.Fprintf(w, " %.2f |", x.Trips)
 			}
