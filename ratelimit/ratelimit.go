@@ -13,11 +13,13 @@
 // A caller who finds no room is refused, with an error that says when there will be
 // some, or, if [Config].MaxWait allows, waits for it. To wait is to reserve: the
 // caller takes the next slot to come free, in order of arrival, and sleeps until then; it
-// asks the cache once. One who stops waiting leaves no gap: those behind it in this
-// process move up by one, and the last of their slots is given back. (Only somebody who
-// asks the cache in between, and so takes the slot after that one, leaves it unused.) A
-// wait that the context's deadline cannot cover is refused at once and takes nothing. A
-// refusal takes nothing either, so asking again and again makes no wait longer.
+// asks the cache once. One who stops waiting leaves no gap: those behind it who wait for
+// the same limiter with the same cost move up by one, and the last of their slots is given
+// back, for which a cache that does not answer is given a second. (Only somebody who
+// asks the cache in between, and so takes the slot after that one, or who waits with
+// another cost, leaves it unused.) A wait that the context's deadline cannot cover is
+// refused at once and takes nothing. A refusal takes nothing either, so asking again and
+// again makes no wait longer.
 //
 // # Errors
 //
