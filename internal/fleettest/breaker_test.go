@@ -68,8 +68,8 @@ func TestADeadProbersPlaceIsFreeAfterItsLeaseAndNotBefore(t *testing.T) {
 	err := b.Do(context.Background(), func(context.Context) error { return nil })
 	require.Error(t, err, "the probe is under way")
 	prober[0].kill()
-	lease := lease(s)
 	killed := time.Now()
+	lease := lease(s)
 	require.Greater(t, lease, time.Duration(0))
 	require.LessOrEqual(t, lease, config.Lease)
 

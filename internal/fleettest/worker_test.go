@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -301,18 +302,18 @@ func doWait(b *bench) {
 	all.Wait()
 }
 
-// doTraffic asks the limiter and the breaker again and again, For a while, whatever
-// becomes of the server.
+// doTraffic asks the limiter and the breaker again and again until the test says that it
+// is enough, whatever becomes of the server.
 func doTraffic(b *bench) {
 	c := must(redis.Open(b.URL, redis.Config{}))
 	l := must(ratelimit.New(b.Limit, b.Window, ratelimit.Config{Cache: recorder{c, b}}))
 	circuit := b.breaker(c)
 	b.meet("ready")
-	until := time.Now().Add(b.For)
+	var enough atomic.Bool
 	var all sync.WaitGroup
 	for range b.Goroutines {
 		all.Go(func() {
-			for time.Now().Before(until) {
+			for !enough.Load() {
 				start := time.Now()
 				b.note(l.Acquire(context.Background(), "tenant"))
 				if err := circuit.Do(context.Background(), func(context.Context) error { return nil }); err != nil {
@@ -325,6 +326,8 @@ func doTraffic(b *bench) {
 			}
 		})
 	}
+	b.meet("going")
+	enough.Store(true)
 	all.Wait()
 	// Longer than a read may take. Whatever was abandoned has ended by then.
 	time.Sleep(1200 * time.Millisecond)

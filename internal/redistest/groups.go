@@ -35,7 +35,7 @@ port %d
 dir %s
 sentinel monitor %s 127.0.0.1 %d 2
 sentinel down-after-milliseconds %s 500
-sentinel failover-timeout %s 3000
+sentinel failover-timeout %s 1000
 `, s.port, s.dir, g.Name, g.Servers[0].port, g.Name, g.Name)
 		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
