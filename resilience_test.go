@@ -400,9 +400,6 @@ func TestAPrebuiltChainAllocatesNothing(t *testing.T) {
 // One collection leaves pooled frames where they are, and a second one would take them
 // away. So there is one, in the hope that no other test brings about another.
 func TestNothingIsKeptOfACallThatIsOver(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector makes sync.Pool forget")
-	}
 	type big [1 << 20]byte
 	guard := resilience.With[*big](pass)
 	joined := resilience.Join(pass, pass)
