@@ -36,6 +36,7 @@ func Growths() []Growth {
 	list := []Growth{
 		{Name: "keys, admitted", With: "keys", Sizes: append([]int{1}, hundreds...),
 			Make: func(tb testing.TB, _ *Server, size int) Work { return inTurn(ourTaker(tb, ampleFor(size)), size) }},
+		{Name: "keys, each forgotten between two calls", With: "keys", Sizes: append([]int{1}, hundreds...), Make: comeAndGo},
 		{Name: "window empty, admitted", With: "limit", Sizes: hundreds, Make: emptyWindow},
 		{Name: "window full, refused", With: "limit", Sizes: hundreds,
 			Make: func(_ testing.TB, _ *Server, size int) Work { return fullWindow(memory.New(), size, 0) }},
@@ -47,7 +48,7 @@ func Growths() []Growth {
 	}
 	list = append(list, Growth{Name: "100 keys, admitted, after so many windows", With: "windows gone by",
 		Sizes: []int{1, 10, 100, 1_000, 3_600}, Make: longTraffic})
-	for _, g := range list[1:4] {
+	for _, g := range list[2:5] {
 		g.Name, g.Redis = "Redis, "+g.Name, true
 		switch g.Name {
 		case "Redis, window empty, admitted":
@@ -240,6 +241,13 @@ func oneMoreWaiter(tb testing.TB, _ *Server, waiters int) Work {
 }
 
 type giveUp struct{}
+
+// comeAndGo asks keys in turn whose windows are over by the time that it is their turn
+// again, so that each is made anew, and another one reclaimed.
+func comeAndGo(tb testing.TB, _ *Server, keys int) Work {
+	window := max(time.Microsecond, time.Duration(keys)*20*time.Nanosecond)
+	return inTurn(ourTaker(tb, allowance{1_000_000, window}), keys)
+}
 
 // longTraffic has traffic for so many windows, of a millisecond each: 3,600 of them are to
 // those what an hour is to windows of a second.
