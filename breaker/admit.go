@@ -90,41 +90,46 @@ func (b *Breaker) refusal(v *view) error {
 // takePlace takes a place for a probe in the half-open circuit that v shows, if one
 // is free. Without one it returns what has become of the circuit.
 func (b *Breaker) takePlace(caller context.Context, v *view) (grant, *view, error) {
-	ctx, cancel := b.bounded(caller)
-	defer cancel()
-	places := v.places()
-	first := rand.IntN(len(places)) // so that those who come together do not all want the same one
-	for n := range places {
-		i := (first + n) % len(places)
-		if v.taken[i] {
-			continue
-		}
-		p := &probe{key: places[i], holder: cache.Present(newID())}
-		ok, err := b.swap(ctx, p.key, cache.Absent(), p.holder, b.cfg.ProbeLease)
-		if err != nil {
-			b.leave(caller, p)
-			return grant{}, nil, err
-		}
-		if !ok {
-			continue
-		}
-		// A probe that has just ended leaves its place after it has decided the era. So
-		// who has a place, and sees that the era goes on, has it by right.
-		now, err := b.refresh(ctx, v.phase)
-		if err != nil {
-			b.leave(caller, p)
-			return grant{}, nil, err
-		}
-		if now.same(v.phase) {
-			return grant{phase: v.phase, probe: p}, now, nil
-		}
-		b.leave(caller, p) // the era is over, but the outage may not be
-		return grant{}, now, nil
-	}
 	if v.full() {
 		return grant{}, v, nil
 	}
+	tries := 0
+	for _, i := range rand.Perm(len(v.taken)) { // so that those who come together do not all want the same one
+		if v.taken[i] {
+			continue
+		}
+		if g, now, err := b.tryPlace(caller, v.phase, v.places()[i]); err != nil || now != nil {
+			return g, now, err
+		}
+		if tries++; tries == mostRounds {
+			break // rather look again than go through all of them
+		}
+	}
+	ctx, cancel := b.bounded(caller)
+	defer cancel()
 	now, err := b.refresh(ctx, v.phase)
+	return grant{}, now, err
+}
+
+// tryPlace takes a place if it is free, and returns what the circuit is then. If it is
+// not, there is no view.
+func (b *Breaker) tryPlace(caller context.Context, phase *phase, key string) (grant, *view, error) {
+	ctx, cancel := b.bounded(caller)
+	defer cancel()
+	p := &probe{key: key, holder: cache.Present(newID())}
+	ok, err := b.swap(ctx, p.key, cache.Absent(), p.holder, b.cfg.ProbeLease)
+	if err == nil && !ok {
+		return grant{}, nil, nil
+	}
+	var now *view
+	if err == nil {
+		// A probe that has just ended leaves its place after it has decided the era. So
+		// who has a place, and sees that the era goes on, has it by right.
+		if now, err = b.refresh(ctx, phase); err == nil && now.same(phase) {
+			return grant{phase: phase, probe: p}, now, nil
+		}
+	}
+	b.leave(caller, p) // perhaps it was taken; and if the era is over, the outage may not be
 	return grant{}, now, err
 }
 

@@ -202,3 +202,42 @@ func TestAProbeThatIsStillRunningCountsAlsoWhenAnotherHasOpenedTheCircuitAgain(t
 		require.NoError(t, another.finish(nil))
 	})
 }
+
+// A caller who went through all places one after the other would run out of patience
+// with the cache, and what is not known lets calls through.
+func TestHoweverManyComeForHoweverManyPlacesNobodyIsLetThroughWithoutOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const probes, herd = 500, 1000
+		kv := newTap(memory.New())
+		b := newBreaker(t, breaker.Config{Cache: kv, Probes: probes})
+		trip(t, b)
+		time.Sleep(30 * time.Second)
+		kv.set(func(ctx context.Context, _, _ string) error {
+			select {
+			case <-time.After(5 * time.Millisecond): // a round trip
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}, nil)
+		calls := make([]*gated, herd)
+		for i := range calls {
+			calls[i] = begin(t.Context(), b)
+		}
+		time.Sleep(5 * time.Second)
+		ran := 0
+		for _, c := range calls {
+			if c.ran.Load() {
+				ran++
+			}
+		}
+		kv.set(nil, nil)
+		for _, c := range calls {
+			if c.ran.Load() {
+				require.NoError(t, c.finish(nil))
+			}
+		}
+		require.LessOrEqual(t, ran, probes)
+		require.Greater(t, ran, probes*9/10)
+	})
+}
