@@ -38,7 +38,7 @@
 // none, unless this process knows of failures that it clears; it knows of its own at
 // once, and of the others' by the last look it took. Looks that fall together share a
 // round trip. A failure costs two or three more, or five if it opens the circuit, and
-// a probe six or seven in all.
+// a probe six in all, or eight if it fails.
 //
 // Where the state is out of reach, lost, or cannot be understood, calls are let
 // through: a breaker that failed with its store would be one more thing that can
