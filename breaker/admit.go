@@ -94,11 +94,11 @@ func (b *Breaker) takePlace(caller context.Context, v *view) (grant, *view, erro
 		return grant{}, v, nil
 	}
 	tries := 0
-	for _, i := range rand.Perm(len(v.taken)) { // so that those who come together do not all want the same one
-		if v.taken[i] {
+	for _, i := range rand.Perm(len(v.holders)) { // so that those who come together do not all want the same one
+		if v.taken(i) {
 			continue
 		}
-		if g, now, err := b.tryPlace(caller, v.phase, v.places()[i]); err != nil || now != nil {
+		if g, now, err := b.tryPlace(caller, v, i); err != nil || now != nil {
 			return g, now, err
 		}
 		if tries++; tries == mostRounds {
@@ -113,11 +113,11 @@ func (b *Breaker) takePlace(caller context.Context, v *view) (grant, *view, erro
 
 // tryPlace takes a place if it is free, and returns what the circuit is then. If it is
 // not, there is no view.
-func (b *Breaker) tryPlace(caller context.Context, phase *phase, key string) (grant, *view, error) {
+func (b *Breaker) tryPlace(caller context.Context, v *view, i int) (grant, *view, error) {
 	ctx, cancel := b.bounded(caller)
 	defer cancel()
-	p := &probe{key: key, holder: cache.Present(newID())}
-	ok, err := b.swap(ctx, p.key, cache.Absent(), p.holder, b.cfg.ProbeLease)
+	p := &probe{key: v.places()[i], holder: cache.Present(newID())}
+	ok, err := b.swap(ctx, p.key, v.holders[i], p.holder, b.cfg.ProbeLease)
 	if err == nil && !ok {
 		return grant{}, nil, nil
 	}
@@ -125,8 +125,8 @@ func (b *Breaker) tryPlace(caller context.Context, phase *phase, key string) (gr
 	if err == nil {
 		// A probe that has just ended leaves its place after it has decided the era. So
 		// who has a place, and sees that the era goes on, has it by right.
-		if now, err = b.refresh(ctx, phase); err == nil && now.same(phase) {
-			return grant{phase: phase, probe: p}, now, nil
+		if now, err = b.refresh(ctx, v.phase); err == nil && now.same(v.phase) {
+			return grant{phase: v.phase, probe: p}, now, nil
 		}
 	}
 	b.leave(caller, p) // perhaps it was taken; and if the era is over, the outage may not be

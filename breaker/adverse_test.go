@@ -241,3 +241,25 @@ func TestHoweverManyComeForHoweverManyPlacesNobodyIsLetThroughWithoutOne(t *test
 		require.Greater(t, ran, probes*9/10)
 	})
 }
+
+// What is stored and corrupt resolves towards letting traffic through: a marker, or a
+// place, that nobody can have written must not hold the circuit open for as long as it
+// happens to live.
+func TestAMarkerOrAPlaceThatIsGarbageHoldsUpNobody(t *testing.T) {
+	for _, part := range []string{"timeout ", "probe "} {
+		t.Run(part, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				kv := memory.New()
+				b := newBreaker(t, breaker.Config{Name: "x", Cache: kv})
+				trip(t, b)
+				e := era(t, kv, "x")
+				if part == "probe " {
+					e = e[:26] + " 0"
+				}
+				require.NoError(t, kv.Set(t.Context(), key("x", part+e), "garbage", 24*time.Hour))
+				time.Sleep(time.Minute)
+				require.NoError(t, b.Do(t.Context(), succeed))
+			})
+		})
+	}
+}

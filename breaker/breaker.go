@@ -56,7 +56,8 @@
 // circuit nobody has used for a day is closed.
 //
 // A cache without [cache.CompareAndSwapper] and [cache.MultiGetter] serves too, with a
-// round trip for each value, and is enough for one breaker. Several that use it at
+// round trip for each value (let there be few Probes then, since all of their places are
+// read at once, within that second), and is enough for one breaker. Several that use it at
 // the same instant may then let through a probe too many, or overwrite each other's
 // transition: the last one's stays, and the next outcome that matters puts it right.
 //

@@ -114,6 +114,9 @@ func newOpenEra(p *phase) string {
 	return newID() + newID()
 }
 
+// marker is what is there as long as an open circuit's timeout has not passed.
+var marker = cache.Present("1")
+
 func (b *Breaker) markerKey(era string) string { return b.prefix + "timeout " + era }
 
 // An entry is the content of a stored state.

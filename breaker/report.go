@@ -135,7 +135,7 @@ func (b *Breaker) mark(ctx context.Context, e entry) error {
 	if !e.open {
 		return nil
 	}
-	return b.kv.Set(ctx, b.markerKey(e.era), "1", e.timeout)
+	return b.kv.Set(ctx, b.markerKey(e.era), marker.Value, e.timeout)
 }
 
 // nextRun ends the run of p, and with it what was counted in it.

@@ -19,7 +19,7 @@ type view struct {
 	free     bool          // closed, and nobody else can write: calls need no further look
 	failures int64         // closed: how many are counted
 	waiting  bool          // open: the timeout has not passed
-	taken    []bool        // open: which places are
+	holders  []cache.Entry // open: what is at each place
 	corrupt  []error       // what could not be read, and was taken for absent
 }
 
@@ -37,13 +37,18 @@ func (v *view) status() State {
 
 // full reports whether all places for probes are taken.
 func (v *view) full() bool {
-	for _, t := range v.taken {
-		if !t {
+	for i := range v.holders {
+		if !v.taken(i) {
 			return false
 		}
 	}
 	return true
 }
+
+// taken reports whether a place is. What is there and names no holder takes none.
+func (v *view) taken(i int) bool { return isHolder(v.holders[i]) }
+
+func isHolder(e cache.Entry) bool { return e.Present && len(e.Value) >= idLength }
 
 // read asks the store. It asks for what belongs to the phase p, so there is a second
 // round trip only if the circuit is in another.
@@ -72,10 +77,12 @@ func (b *Breaker) read(ctx context.Context, p *phase) (*view, error) {
 			v.at = b.now()
 		}
 		if p.open {
-			v.waiting = entries[1].Present
-			v.taken = make([]bool, len(p.places()))
-			for i, e := range entries[2:] {
-				v.taken[i] = e.Present
+			v.waiting = entries[1] == marker
+			v.holders = entries[2:]
+			for i, e := range entries {
+				if i == 1 && e.Present && e != marker || i > 1 && e.Present && !isHolder(e) {
+					v.corrupt = append(v.corrupt, &cache.CorruptError{Op: "get", Key: p.keys[i], Err: errGarbage})
+				}
 			}
 			return v, nil
 		}
