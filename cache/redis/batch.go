@@ -10,10 +10,10 @@ import (
 
 const (
 	// maxFlights is how many acquires, or batches of them, are on their way to the server
-	// at a time before the next ones gather. With fewer, two callers would wait for each
+	// at a time before the next ones gather. With one, two callers would wait for each
 	// other; with more, batches become small, and a round trip each is what they were to
 	// save.
-	maxFlights = 4
+	maxFlights = 2
 
 	// maxBatch is how many acquires one batch has at most, so that no batch keeps the
 	// server from others for long.

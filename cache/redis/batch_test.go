@@ -87,7 +87,7 @@ func gated(t *testing.T, addr string, timeout time.Duration) (*redis.Cache, *gat
 }
 
 // flights is how many acquires are on their way before the next ones gather.
-const flights = 4
+const flights = 2
 
 // gather has that many acquires held up by the gate, and as many others as asked for
 // waiting behind them; the contexts are those of the latter.
