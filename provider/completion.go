@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 )
 
 // A Completion is what a host answered, before anybody judged it. An adapter fills it
@@ -65,7 +66,7 @@ const (
 //
 // Space around the value, a byte order mark in front of it and a Markdown fence around
 // the whole of it are forgiven, since they do not change what was said. Prose around
-// it is not.
+// it is not, and neither is a name that an object has twice.
 func Gate(c Completion, s *Schema) (json.RawMessage, error) {
 	switch {
 	case c.Refusal != "" || c.Finish == FinishRefused || c.Finish == FinishFiltered:
@@ -73,8 +74,7 @@ func Gate(c Completion, s *Schema) (json.RawMessage, error) {
 	case c.Finish == FinishLength:
 		return nil, &TruncatedCompletionError{Completion: c}
 	}
-	text := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(c.Text), "\ufeff"))
-	text = unfence(text)
+	text := unfence(trim(c.Text))
 	if blank(text) {
 		return nil, &EmptyCompletionError{Completion: c}
 	}
@@ -90,30 +90,80 @@ func malformed(c Completion, s *Schema, err error) error {
 }
 
 // unfence returns what is inside a Markdown fence that spans the whole of s, and
-// otherwise s.
+// otherwise s. A fence is three backticks or tildes or more.
 func unfence(s string) string {
-	const fence = "```"
-	if !strings.HasPrefix(s, fence) || !strings.HasSuffix(s, fence) {
+	fence := s[:len(s)-len(strings.TrimLeft(s, "`"))]
+	if fence == "" {
+		fence = s[:len(s)-len(strings.TrimLeft(s, "~"))]
+	}
+	if len(fence) < 3 || !strings.HasSuffix(s, fence) {
 		return s
 	}
-	info, body, ok := strings.Cut(s, "\n")
-	if !ok || strings.ContainsAny(info[len(fence):], "`{[") {
+	info, body, ok := strings.Cut(s[len(fence):], "\n")
+	if !ok || strings.ContainsAny(info, "`{[") {
 		return s
 	}
-	return strings.TrimSpace(strings.TrimSuffix(body, fence))
+	return trim(strings.TrimSuffix(body, fence))
 }
 
-// decodeOne decodes a text that is exactly one JSON value.
-func decodeOne(raw []byte, v any) error {
+// trim takes off the space around s and a byte order mark in front of it.
+func trim(s string) string {
+	return strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(s), "\ufeff"))
+}
+
+// decodeOne decodes a text that is exactly one JSON value. That is UTF-8 (RFC 8259,
+// section 8.1), and no object in it has a name twice: what that means is anybody's guess
+// (section 4), so that the value which is validated and the one which is filled in could
+// be two.
+func decodeOne(raw []byte) (v any, err error) {
+	if !utf8.Valid(raw) {
+		return nil, errors.New("the JSON is not valid UTF-8")
+	}
 	d := json.NewDecoder(bytes.NewReader(raw))
-	if err := d.Decode(v); err != nil {
+	if err := d.Decode(&v); err != nil {
 		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-			return errors.New("the JSON breaks off")
+			return nil, errors.New("the JSON breaks off")
 		}
-		return err
+		return nil, err
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return fmt.Errorf("there is more after the JSON value, at offset %d", d.InputOffset())
+		return nil, fmt.Errorf("there is more after the JSON value, at offset %d", d.InputOffset())
 	}
-	return nil
+	return v, namedOnce(json.NewDecoder(bytes.NewReader(raw)))
+}
+
+// namedOnce reads a JSON value, and returns an error if an object in it has a name
+// twice.
+func namedOnce(d *json.Decoder) error {
+	open, err := d.Token()
+	if err != nil {
+		return err
+	}
+	switch open {
+	case json.Delim('{'):
+		names := map[json.Token]bool{}
+		for d.More() {
+			name, err := d.Token()
+			if err != nil {
+				return err
+			}
+			if names[name] {
+				return fmt.Errorf("the JSON names %q twice in one object", name)
+			}
+			names[name] = true
+			if err := namedOnce(d); err != nil {
+				return err
+			}
+		}
+	case json.Delim('['):
+		for d.More() {
+			if err := namedOnce(d); err != nil {
+				return err
+			}
+		}
+	default:
+		return nil
+	}
+	_, err = d.Token() // the end of it
+	return err
 }

@@ -34,6 +34,9 @@ func TestGateForgivesWhatDoesNotChangeTheAnswer(t *testing.T) {
 		"fence with a name":   "```json\n" + whole + "\n```\n",
 		"fence, carriage":     "```json\r\n" + whole + "\r\n```",
 		"fence without break": "```json\n" + whole + "```",
+		"longer fence":        "````json\n" + whole + "\n````",
+		"fence of tildes":     "~~~json\n" + whole + "\n~~~",
+		"mark in a fence":     "```json\n\ufeff" + whole + "\n```",
 	} {
 		got, err := provider.Gate(said(text), s)
 		require.NoError(t, err, name)
@@ -80,6 +83,11 @@ func TestGateTellsTheFourErrorsApart(t *testing.T) {
 		"JSON that breaks off":              {said(whole[:20]), malformed},
 		"a fence with more than a name":     {said("```{\"x\":1}\n" + whole + "\n```"), malformed},
 		"a fence that never ends":           {said("```json\n" + whole), malformed},
+		"a fence that ends another":         {said("````json\n" + whole + "\n```"), malformed},
+		"two ticks":                         {said("``\n" + whole + "\n``"), malformed},
+		"no UTF-8":                          {said(strings.Replace(whole, `"number":"`, "\"number\":\"\xff", 1)), malformed},
+		"a name that is there twice":        {said(`{"total":2,` + whole[1:]), malformed},
+		"twice, spelled otherwise":          {said(`{"\u0074otal":2,` + whole[1:]), malformed},
 		"a page":                            {said("<html><body>502</body></html>"), malformed},
 		"single quotes":                     {said("{'number':'A-1'}"), malformed},
 		"a comma too many":                  {said(`{"number":"A-1","total":1,"lines":[],}`), malformed},

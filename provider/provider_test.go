@@ -110,6 +110,34 @@ func TestExtractRefusesATypeThatHasNoSchema(t *testing.T) {
 	assert.Empty(t, llm.Requests())
 }
 
+// encoding/json merges them into one, so that a record would hold parts of two answers.
+func TestExtractNeverMixesTwoAnswers(t *testing.T) {
+	type inner struct {
+		A string `json:"a,omitempty"`
+		B string `json:"b,omitempty"`
+	}
+	type outer struct {
+		List  []inner          `json:"list"`
+		Named map[string]inner `json:"named"`
+		Note  string           `json:"note,omitempty"`
+	}
+	for _, text := range []string{
+		`{"list":[],"named":{},"note":"x","note":null}`,
+		`{"list":[{"a":"1"}],"list":[{"b":"2"}],"named":{}}`,
+		`{"list":[],"named":{"n":{"a":"1"},"n":{"b":"2"}}}`,
+		`{"list":[{"a":"1","a":"2"}],"named":{}}`,
+	} {
+		got, err := provider.Extract[outer](t.Context(), fake.Script(fake.JSON(text)), ask("x"))
+		assert.Zero(t, got)
+		_, ok := errors.AsType[*provider.MalformedCompletionError](err)
+		require.True(t, ok, "%s: %v", text, err)
+		assert.ErrorContains(t, err, "twice in one object")
+	}
+	got, err := provider.Extract[outer](t.Context(), fake.Script(fake.JSON(`{"list":[{"a":"1"},{"a":"1"}],"named":{"a":{"a":"a"},"A":{}}}`)), ask("x"))
+	require.NoError(t, err)
+	assert.Len(t, got.Named, 2, "each object has names of its own")
+}
+
 func TestExtractTakesASchemaOfYourOwn(t *testing.T) {
 	type ticket struct {
 		Kind string `json:"kind"`

@@ -35,9 +35,9 @@ func NewSchema(name string, s *jsonschema.Schema) (*Schema, error) {
 	case s == nil:
 		return nil, fmt.Errorf("provider: schema %q is nil", name)
 	case s.Type != "object":
-		return nil, fmt.Errorf("provider: schema %q has the root type %q, want \"object\"", name, strings.Join(append(s.Types, s.Type), ","))
+		return nil, fmt.Errorf("provider: schema %q has the root type %q, want \"object\"", name, s.Type+strings.Join(s.Types, ","))
 	}
-	own := s.CloneSchemas()
+	own := copyOf(s)
 	resolved, err := own.Resolve(nil)
 	if err != nil {
 		return nil, fmt.Errorf("provider: schema %q: %w", name, err)
@@ -60,7 +60,8 @@ func NewSchema(name string, s *jsonschema.Schema) (*Schema, error) {
 // which the model reads.
 //
 // A type that has no JSON, refers to itself or has an UnmarshalJSON method is an
-// error: what only its code knows, a schema of your own has to say. So does anything
+// error, as is a field with the json option "string" and one whose JSON name another
+// has: what only its code knows, a schema of your own has to say. So does anything
 // narrower than a type, such as the values of an enumeration.
 func SchemaOf[T any]() (*Schema, error) {
 	t := reflect.TypeFor[T]()
@@ -89,8 +90,9 @@ func derive(t reflect.Type) (*Schema, error) {
 		return nil, fmt.Errorf("provider: type %v cannot be extracted, want a struct or a map", t)
 	}
 	known := map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[time.Time](): {Type: "string", Format: "date-time"},
-		reflect.TypeFor[[]byte]():    {Type: "string", Description: "in base64"},
+		reflect.TypeFor[time.Time]():   {Type: "string", Format: "date-time"},
+		reflect.TypeFor[[]byte]():      {Type: "string", Description: "in base64"},
+		reflect.TypeFor[json.Number](): {Type: "number"},
 	}
 	if err := describe(t, known, map[reflect.Type]bool{}); err != nil {
 		return nil, fmt.Errorf("provider: type %v cannot be extracted: %w", t, err)
@@ -122,11 +124,29 @@ func describe(t reflect.Type, known map[reflect.Type]*jsonschema.Schema, seen ma
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
 		return describe(t.Elem(), known, seen)
+	case reflect.Interface:
+		if t.NumMethod() > 0 {
+			return fmt.Errorf("no JSON can be put into the interface %v", t)
+		}
 	case reflect.Struct:
-		for _, f := range reflect.VisibleFields(t) {
-			if f.Tag.Get("json") == "-" || !f.IsExported() && !f.Anonymous {
+		names := map[string]string{} // those in the JSON, to those of the fields
+		for f := range t.Fields() {
+			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+			switch {
+			case name == "-" && options == "" || !f.IsExported() && !f.Anonymous:
 				continue
+			case slices.Contains(strings.Split(options, ","), "string"):
+				return fmt.Errorf("field %s of %v has the json option \"string\", so its schema must be given", f.Name, t)
+			case f.Anonymous && !f.IsExported() && f.Type.Kind() == reflect.Pointer:
+				return fmt.Errorf("field %s of %v is a pointer that encoding/json cannot set", f.Name, t)
 			}
+			if name == "" && !f.Anonymous {
+				name = f.Name
+			}
+			if twin, ok := names[name]; ok && name != "" {
+				return fmt.Errorf("fields %s and %s of %v are both %q in JSON, which fills in one at most", twin, f.Name, t, name)
+			}
+			names[name] = f.Name
 			if err := describe(f.Type, known, seen); err != nil {
 				return err
 			}
@@ -174,13 +194,13 @@ func (s *Schema) JSON() json.RawMessage { return s.json }
 
 // JSONSchema returns a copy of the schema, for an adapter whose host wants it in
 // another form.
-func (s *Schema) JSONSchema() *jsonschema.Schema { return s.schema.CloneSchemas() }
+func (s *Schema) JSONSchema() *jsonschema.Schema { return copyOf(s.schema) }
 
 // Validate returns an error if raw is not exactly one JSON value that matches the
 // schema.
 func (s *Schema) Validate(raw json.RawMessage) error {
-	var v any
-	if err := decodeOne(raw, &v); err != nil {
+	v, err := decodeOne(raw)
+	if err != nil {
 		return err
 	}
 	return s.resolved.Validate(v)

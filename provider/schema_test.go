@@ -3,6 +3,7 @@ package provider_test
 import (
 	"encoding/json"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/resilience-toolkit/resilience/provider"
+	"github.com/resilience-toolkit/resilience/provider/fake"
 )
 
 type everything struct {
@@ -148,4 +150,84 @@ func TestASchemaKeepsItsOwnCopy(t *testing.T) {
 	given.Properties["a"].Type = "number"
 	s.JSONSchema().Properties["a"].Type = "boolean"
 	assert.NoError(t, s.Validate(json.RawMessage(`{"a":"x"}`)))
+}
+
+func TestACopyOfASchemaSharesNoList(t *testing.T) {
+	type pair struct {
+		A string `json:"a"`
+		B string `json:"b,omitempty"`
+		C string `json:"c"`
+	}
+	s := schemaOf[pair](t)
+	want := string(s.JSON())
+	c := s.JSONSchema()
+	c.Required = slices.DeleteFunc(c.Required, func(name string) bool { return name == "a" })
+	c.Properties["b"].Types[1] = "number"
+	slices.Reverse(c.PropertyOrder)
+	again, err := json.Marshal(s.JSONSchema())
+	require.NoError(t, err)
+	assert.Equal(t, want, string(again))
+	assert.NoError(t, s.Validate(json.RawMessage(`{"a":"x","b":null,"c":"x"}`)))
+	assert.Error(t, s.Validate(json.RawMessage(`{"c":"x"}`)))
+
+	given := &jsonschema.Schema{
+		Type: "object", Required: []string{"a"}, Extra: map[string]any{"x-deep": []any{map[string]any{"a": 1}}},
+		Properties: map[string]*jsonschema.Schema{"a": {Enum: []any{"x"}}},
+	}
+	own, err := provider.NewSchema("s", given)
+	require.NoError(t, err)
+	given.Properties["a"].Enum[0], given.Required[0] = "y", "b"
+	given.Extra["x-deep"].([]any)[0].(map[string]any)["a"] = 2
+	assert.NoError(t, own.Validate(json.RawMessage(`{"a":"x"}`)))
+	assert.Equal(t, 1, own.JSONSchema().Extra["x-deep"].([]any)[0].(map[string]any)["a"])
+}
+
+func TestAJSONNumberIsANumber(t *testing.T) {
+	type exact struct {
+		N json.Number `json:"n"`
+	}
+	got, err := provider.Extract[exact](t.Context(), fake.Script(fake.JSON(`{"n":12.50}`)), ask("x"))
+	require.NoError(t, err)
+	assert.Equal(t, json.Number("12.50"), got.N)
+}
+
+type unseen struct{ B string }
+
+// The host would answer as it is asked, and no answer would ever fit.
+func TestATypeThatNoAnswerCouldFillIsRefused(t *testing.T) {
+	for want, extract := range map[string]func(provider.LLM) error{
+		`field N of struct { N int "json:\"n,string\"" } has the json option "string"`: func(llm provider.LLM) error {
+			_, err := provider.Extract[struct {
+				N int `json:"n,string"`
+			}](t.Context(), llm, ask("x"))
+			return err
+		},
+		`are both "B" in JSON`: func(llm provider.LLM) error {
+			_, err := provider.Extract[struct {
+				A string `json:"B"`
+				B string
+			}](t.Context(), llm, ask("x"))
+			return err
+		},
+		"the interface error": func(llm provider.LLM) error {
+			_, err := provider.Extract[struct{ L []error }](t.Context(), llm, ask("x"))
+			return err
+		},
+		"field unseen of": func(llm provider.LLM) error {
+			_, err := provider.Extract[struct{ *unseen }](t.Context(), llm, ask("x"))
+			return err
+		},
+	} {
+		llm := fake.Script()
+		assert.ErrorContains(t, extract(llm), want)
+		assert.Empty(t, llm.Requests())
+	}
+	type base struct{ A string }
+	_, err := provider.SchemaOf[struct {
+		base
+		B string `json:"base"`
+		C any
+		F func() `json:"-"`
+	}]()
+	assert.NoError(t, err)
 }
