@@ -33,8 +33,8 @@ func (s *script) args(keys int, list ...any) []any {
 //
 // It runs in a goroutine of its own, over any client: even one that minds the deadline of a
 // context does not mind its cancellation while it reads. Only where there is nothing but
-// the deadline to mind, and a client of our own to mind it, the goroutine is saved, and
-// with it a tenth of what a round trip takes on one machine.
+// the deadline to mind, and a client that minds it, the goroutine is saved, and with it a
+// tenth of what a round trip takes on one machine.
 func (c *Cache) do(ctx context.Context, op, key string, cmd redis.Cmder, s *script) error {
 	if err := c.usable(ctx); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (c *Cache) doAcquire(ctx context.Context, op, key string, p *passenger) err
 }
 
 // direct reports whether the client returns in time by itself.
-func (c *Cache) direct(ctx context.Context) bool { return c.owned && ctx.Done() == nil }
+func (c *Cache) direct(ctx context.Context) bool { return c.minds && ctx.Done() == nil }
 
 // usable returns what stands against beginning an operation.
 func (c *Cache) usable(ctx context.Context) error {

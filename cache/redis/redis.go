@@ -109,6 +109,7 @@ type Cache struct {
 	timeout  time.Duration
 	late     error // what happened to an operation that took longer than timeout
 	underWay *semaphore.Weighted
+	minds    bool // whether the client minds the deadline of a context
 	closed   atomic.Bool
 	acquires dispatcher
 }
@@ -127,10 +128,16 @@ func New(client redis.UniversalClient, cfg Config) (*Cache, error) {
 	if client == nil || reflect.ValueOf(client).Kind() == reflect.Pointer && reflect.ValueOf(client).IsNil() {
 		return nil, fmt.Errorf("redis: client is nil")
 	}
-	if c, ok := client.(interface{ Options() *redis.ClusterOptions }); ok {
-		if o := c.Options(); o.ReadOnly || o.RouteByLatency || o.RouteRandomly {
+	minds, single := false, false
+	switch c := client.(type) {
+	case *redis.Client:
+		minds, single = c.Options().ContextTimeoutEnabled, true
+	case *redis.ClusterClient:
+		o := c.Options()
+		if o.ReadOnly || o.RouteByLatency || o.RouteRandomly {
 			return nil, fmt.Errorf("redis: client reads from replicas, want one that reads from masters only")
 		}
+		minds = o.ContextTimeoutEnabled
 	}
 	if strings.ContainsAny(cfg.Prefix, "{}") {
 		return nil, fmt.Errorf("redis: Prefix is %q, want one without braces", cfg.Prefix)
@@ -150,8 +157,8 @@ func New(client redis.UniversalClient, cfg Config) (*Cache, error) {
 		timeout:  cfg.Timeout,
 		late:     &timeoutError{after: cfg.Timeout},
 		underWay: semaphore.NewWeighted(maxUnderWay),
+		minds:    minds,
 	}
-	_, single := client.(*redis.Client)
 	c.acquires.c, c.acquires.solos = c, !single
 	return c, nil
 }
