@@ -27,18 +27,16 @@ func (x *exchange) completion(answer *openai.ChatCompletion) (provider.Completio
 			thought = s
 		}
 	}
-	if before, inside, after := cutThought(text); inside != "" && before == "" {
-		text = after
-		if thought == "" {
-			thought = inside
-		}
+	inside, text := cutThought(text)
+	if thought == "" {
+		thought = inside
 	}
 	return provider.Completion{
-		Text:      x.hide(text),
-		Reasoning: x.hide(thought),
-		Refusal:   x.hide(message.Refusal),
-		Finish:    finish(x.hide(choice.FinishReason)),
-		Model:     x.hide(answer.Model),
+		Text:      text,
+		Reasoning: thought,
+		Refusal:   message.Refusal,
+		Finish:    finish(choice.FinishReason),
+		Model:     answer.Model,
 		Usage: provider.Usage{
 			Input:     answer.Usage.PromptTokens,
 			Output:    answer.Usage.CompletionTokens,
@@ -49,9 +47,13 @@ func (x *exchange) completion(answer *openai.ChatCompletion) (provider.Completio
 
 // finish translates the reasons that have several names among the hosts.
 func finish(reason string) provider.Finish {
-	switch reason {
-	case "max_tokens", "model_length":
+	switch lower := provider.Finish(strings.ToLower(reason)); lower {
+	case "max_tokens", "max_output_tokens", "model_length":
 		return provider.FinishLength
+	case "content_filtered", "safety", "sensitive":
+		return provider.FinishFiltered
+	case provider.FinishStop, provider.FinishLength, provider.FinishRefused, provider.FinishFiltered:
+		return lower
 	}
 	return provider.Finish(reason)
 }
@@ -81,14 +83,18 @@ func parts(m openai.ChatCompletionMessage) (text, thought string) {
 }
 
 // cutThought splits off the reasoning that a host leaves in the text, between tags, if
-// it does not parse what its model says. It may be left open when the budget is up.
-func cutThought(text string) (before, inside, after string) {
-	before, rest, ok := strings.Cut(text, "<think>")
-	if !ok {
-		return text, "", ""
+// it does not parse what its model says. It may be left open when the budget is up, and
+// lack its beginning if that is the end of the prompt.
+func cutThought(text string) (thought, answer string) {
+	rest, opened := strings.CutPrefix(strings.TrimSpace(text), "<think>")
+	if !opened && strings.HasPrefix(rest, "{") {
+		return "", text // the tag is in the answer
 	}
-	inside, after, _ = strings.Cut(rest, "</think>")
-	return strings.TrimSpace(before), inside, after
+	thought, answer, closed := strings.Cut(rest, "</think>")
+	if !opened && (!closed || strings.Contains(thought, "<think>")) {
+		return "", text
+	}
+	return thought, answer
 }
 
 func stringIn(fields map[string]respjson.Field, name string) string {

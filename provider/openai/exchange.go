@@ -92,7 +92,8 @@ func read(body io.ReadCloser, limit int) (text []byte, whole bool, err error) {
 }
 
 func (x *exchange) malformed(why error) error {
-	text := x.hide.message(string(x.body[:min(len(x.body), maxError)]))
+	text := x.hide(string(x.body)) // before it is cut, which could leave a part of the key
+	text = x.hide.message(text[:min(len(text), maxError)])
 	return &provider.MalformedCompletionError{
 		Completion: provider.Completion{Text: text},
 		Schema:     x.schema,

@@ -20,12 +20,11 @@ import (
 // hostError judges a response whose status is no success. The body is the part that
 // was read of it.
 func hostError(req *http.Request, res *http.Response, body []byte, hide hider) error {
-	body = []byte(hide.message(string(body)))
-	w := parseError(body, hide)
+	w := parseError(body)
 	if w.message == "" && len(w.object) == 0 {
 		w.message = string(body) // a page, or a line of text
 	}
-	return judge(provider.StatusError(res.StatusCode), w, vendorError(w.object, req, res, body, hide))
+	return judge(provider.StatusError(res.StatusCode), w, vendorError(w.object, req, res, body, hide), hide)
 }
 
 // errorInside judges a response whose status is a success, and returns nil if there is
@@ -44,14 +43,14 @@ func errorInside(req *http.Request, res *http.Response, body []byte, hide hider)
 	if nothing(inner) {
 		return nil
 	}
-	body = []byte(hide.message(`{"error":` + string(inner) + "}"))
-	w := parseError(body, hide)
+	body = []byte(`{"error":` + string(inner) + "}")
+	w := parseError(body)
 	e := provider.StatusError(w.status)
 	if w.status == 0 {
 		e.Kind, e.Transient = provider.Unavailable, true // it accepted the request and then failed
 	}
 	e.Status = res.StatusCode
-	return judge(e, w, vendorError(w.object, req, res, body, hide))
+	return judge(e, w, vendorError(w.object, req, res, body, hide), hide)
 }
 
 // nothing reports whether a host that always sends the field means that there is no
@@ -64,7 +63,8 @@ func nothing(raw json.RawMessage) bool {
 	return false
 }
 
-// wireError is what an error object says, whichever way the host spells it.
+// wireError is what an error object says, whichever way the host spells it. The key has
+// not been taken out of it, for a short one may be a part of the host's own words.
 type wireError struct {
 	object  json.RawMessage
 	codes   []string // the code, the type, the code inside and the status, as far as there are any
@@ -75,7 +75,7 @@ type wireError struct {
 
 // parseError finds the error object in {"error": {...}}, in a list of one of those, in
 // {"error": "text"}, in {"detail": "text"}, or in the object itself.
-func parseError(body []byte, hide hider) wireError {
+func parseError(body []byte) wireError {
 	var list []json.RawMessage
 	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
 		body = list[0]
@@ -110,15 +110,13 @@ func parseError(body []byte, hide hider) wireError {
 	}
 	for _, raw := range []json.RawMessage{e.Code, e.Type, e.InnerError.Code, e.Status} {
 		if s := text(raw); s != "" {
-			w.codes = append(w.codes, hide(s))
+			w.codes = append(w.codes, s)
 		}
 	}
 	if w.message == "" {
 		w.message = text(e.Message)
 	}
 	w.flagged = len(e.Metadata.FlaggedInput) > 0
-	// Once more, for JSON can spell a key in more ways than one.
-	w.message = hide.message(w.message)
 	return w
 }
 
@@ -143,17 +141,17 @@ var tooLong = regexp.MustCompile(`(?i)context (length|window|size)|available con
 
 // judge refines what the status says by what this vendor's codes mean, most telling
 // first.
-func judge(e *provider.HostError, w wireError, vendor *openai.Error) error {
+func judge(e *provider.HostError, w wireError, vendor *openai.Error, hide hider) error {
 	if w.is("content_filter", "content_policy_violation", "responsibleaipolicyviolation", "invalid_prompt") || w.flagged {
 		return &provider.RefusedCompletionError{
-			Completion: provider.Completion{Finish: provider.FinishFiltered, Refusal: w.message},
+			Completion: provider.Completion{Finish: provider.FinishFiltered, Refusal: hide.message(w.message)},
 			Err:        vendor,
 		}
 	}
 	e.Err = vendor
-	e.Message = provider.Snippet(oneLine(w.message))
+	e.Message = provider.Snippet(oneLine(hide.message(w.message)))
 	if len(w.codes) > 0 {
-		e.Code = w.codes[0]
+		e.Code = hide.message(w.codes[0])
 	}
 	vague := e.Kind == provider.InvalidRequest || e.Kind == provider.Unavailable
 	switch {
@@ -196,10 +194,11 @@ func oneLine(s string) string {
 // the body allows, but without any credential.
 func vendorError(object json.RawMessage, req *http.Request, res *http.Response, body []byte, hide hider) *openai.Error {
 	v := &openai.Error{}
+	object, body = hide.bytes(object), hide.bytes(body)
 	if len(object) > 0 && object[0] == '{' {
 		_ = v.UnmarshalJSON(object) // what does not fit stays in the body
 		for _, s := range []*string{&v.Message, &v.Code, &v.Type, &v.Param} {
-			*s = hide.message(*s)
+			*s = hide.message(*s) // once more, for JSON can spell a key in more ways than one
 		}
 	}
 	clean := req.Clone(context.Background()) // the call and its context are over when somebody looks

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"regexp"
 	"strings"
+
+	"github.com/resilience-toolkit/resilience/provider"
 )
 
 // A hider takes the key out of what a host sends back, which may repeat it. It is a
@@ -22,6 +24,23 @@ var masked = regexp.MustCompile(`[A-Za-z0-9_-]+\*{3,}[A-Za-z0-9_-]*`)
 
 // message returns what a host says about an error, without anything like a key.
 func (h hider) message(s string) string { return masked.ReplaceAllString(h(s), "[key]") }
+
+// bytes is message for what is not a string.
+func (h hider) bytes(b []byte) []byte { return []byte(h.message(string(b))) }
+
+// completion returns c as it may be shown. The finish reason stays if it is one that
+// means something.
+func (h hider) completion(c provider.Completion) provider.Completion {
+	for _, s := range []*string{&c.Text, &c.Reasoning, &c.Refusal, &c.Model} {
+		*s = h(*s)
+	}
+	switch c.Finish {
+	case provider.FinishStop, provider.FinishLength, provider.FinishRefused, provider.FinishFiltered:
+	default:
+		c.Finish = provider.Finish(h(string(c.Finish)))
+	}
+	return c
+}
 
 // error returns err, or one in its place if its text holds the key.
 func (h hider) error(err error) error {

@@ -27,8 +27,8 @@
 // 200 for instance, is a [provider.MalformedCompletionError] with that status; an
 // error object under a status of 200 is a HostError like any other. The vendor's error
 // is inside, as an *openai.Error of the SDK, without credentials. The key is
-// taken out of everything that the host sends back, so that it gets into no error and
-// no log.
+// taken out of whatever the host sends back before that gets into an error or to
+// Config.OnCompletion; an answer that can be used stays as the model gave it.
 //
 // 409 and 425 are worth another try (see [provider.StatusError]), as this vendor
 // answers the former for a lock it could not get. If the host says whether to try
@@ -64,14 +64,16 @@ const (
 )
 
 // A Config says which host to talk to, and how. Printing one, in whatever format,
-// does not print its key.
+// does not print its key; within an unexported field of something else it does, as fmt
+// asks nobody about those.
 type Config struct {
 	// APIKey is the credential, sent as a bearer token. Empty means none, which the
 	// vendor's own host does not accept.
 	APIKey string
 
 	// BaseURL is the host's address up to and including its version, such as
-	// "http://localhost:8080/v1". Empty means [DefaultBaseURL].
+	// "http://localhost:8080/v1", to which "/chat/completions" is added. Empty means
+	// [DefaultBaseURL].
 	BaseURL string
 
 	// Provider is the half of the model's name that says who serves it, such as
@@ -135,7 +137,8 @@ var _ provider.LLM = (*LLM)(nil)
 
 // New returns the model that the host knows by that name, which must hold its version:
 // Config.Provider, a slash and the name must pass [provider.CheckModel]. It makes no
-// request. Make one for each model and share it, since it has connections to keep. An error names the field of cfg, and its value unless that is the key.
+// request. Make one for each model and share it, since it has connections to keep. An
+// error names the field of cfg, and its value unless that is the key.
 func New(model string, cfg Config) (*LLM, error) {
 	base, err := cfg.baseURL()
 	if err != nil {
@@ -205,10 +208,12 @@ func (c Config) baseURL() (*url.URL, error) {
 		return nil, bad(`an http or https address such as "http://localhost:8080/v1"`)
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, bad("one without user, query and fragment")
+	case strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/chat/completions"):
+		return nil, bad("one that ends before /chat/completions")
 	case c.Provider == "":
 		return nil, fmt.Errorf("openai: Provider is empty, want the name of who serves %s", u)
 	}
-	return u, nil
+	return u.JoinPath(), nil // which is without empty segments
 }
 
 // redactedURL leaves out the parts of an address in which credentials travel.
@@ -289,10 +294,14 @@ func (l *LLM) Complete(ctx context.Context, r provider.Request) (json.RawMessage
 		return nil, err
 	}
 	c.MaxOutput = l.maxOutput
+	shown := l.hide.completion(c)
 	if l.onCompletion != nil {
-		l.onCompletion(ctx, c)
+		l.onCompletion(ctx, shown)
 	}
-	return provider.Gate(c, r.Schema)
+	if raw, err := provider.Gate(c, r.Schema); err == nil {
+		return raw, nil // as the model said it, for a short key may be a word of it
+	}
+	return provider.Gate(shown, r.Schema)
 }
 
 func (l *LLM) params(r provider.Request) (openai.ChatCompletionNewParams, error) {

@@ -74,6 +74,50 @@ func TestTheKeyIsInNoErrorAndNoLog(t *testing.T) {
 	assert.Contains(t, fmt.Sprintf("%+v", cfg), "http://localhost/v1", "and the rest is there")
 }
 
+// Hosts on one's own machine are given any word for a key.
+func TestAKeyThatIsAWordChangesNothing(t *testing.T) {
+	for _, key := range []string{"none", "x", "Ada", "1", "error", "length", "{"} {
+		cfg := openai.Config{APIKey: key}
+		got, err := provider.Extract[person](t.Context(), start(t, send(200, message(`{"name":"Ada Nonex, none","born":1815}`, "stop"))).model(t, cfg), ask("Ada"))
+		require.NoError(t, err, key)
+		assert.Equal(t, person{"Ada Nonex, none", 1815}, got, key)
+
+		for _, test := range []struct {
+			status int
+			body   string
+			want   error
+		}{
+			{400, failure("context_length_exceeded", "invalid_request_error", "no"), provider.TooLong},
+			{429, failure("insufficient_quota", "insufficient_quota", "no"), provider.QuotaExhausted},
+			{200, failure("rate_limit_exceeded", "", "no"), provider.RateLimited},
+			{400, failure("content_filter", "", "no"), provider.ErrCompletion},
+			{200, message(ada, "length"), provider.ErrCompletion},
+		} {
+			_, err := provider.Extract[person](t.Context(), start(t, send(test.status, test.body)).model(t, cfg), ask("Ada"))
+			assert.ErrorIs(t, err, test.want, key)
+		}
+	}
+}
+
+func TestACompletionIsToldWithoutTheKey(t *testing.T) {
+	var told string
+	cfg := openai.Config{OnCompletion: func(_ ctx, c provider.Completion) { told = fmt.Sprint(c) }}
+	h := start(t, send(200, message(`{"name":"`+apiKey+`"}`, "stop", "reasoning", apiKey)))
+	got, err := provider.Extract[person](t.Context(), h.model(t, cfg), ask("Ada"))
+	require.NoError(t, err)
+	assert.Equal(t, apiKey, got.Name)
+	assert.Contains(t, told, "[key]")
+	assert.NotContains(t, told, apiKey)
+}
+
+func TestNoPartOfTheKeyIsLeftWhereABodyIsCut(t *testing.T) {
+	h := start(t, send(200, strings.Repeat(" x", 32<<10)[20:]+apiKey))
+	_, err := provider.Extract[person](t.Context(), h.model(t, openai.Config{}), ask("Ada"))
+	bad, ok := errors.AsType[*provider.MalformedCompletionError](err)
+	require.True(t, ok)
+	assert.NotContains(t, bad.Text, apiKey[:8])
+}
+
 func TestNewRefusesWhatCannotWork(t *testing.T) {
 	local := openai.Config{BaseURL: "http://localhost:8080/v1", Provider: "ollama"}
 	change := func(f func(*openai.Config)) openai.Config { c := local; f(&c); return c }
@@ -87,6 +131,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		`BaseURL is "localhost`:                           {"qwen3", change(func(c *openai.Config) { c.BaseURL = "localhost:8080" })},
 		`BaseURL is "/v1"`:                                {"qwen3", change(func(c *openai.Config) { c.BaseURL = "/v1" })},
 		`BaseURL is "http://h/v1", want one without user`: {"qwen3", change(func(c *openai.Config) { c.BaseURL = "http://me:secret@h/v1?key=secret" })},
+		"want one that ends before /chat/completions":     {"qwen3", change(func(c *openai.Config) { c.BaseURL += "/chat/completions/" })},
 		"MaxOutput is -1":                                 {"qwen3", change(func(c *openai.Config) { c.MaxOutput = -1 })},
 		"Timeout is -1ns":                                 {"qwen3", change(func(c *openai.Config) { c.Timeout = -1 })},
 		"Fields: ":                                        {"qwen3", change(func(c *openai.Config) { c.Fields = map[string]any{"f": func() {}} })},

@@ -29,6 +29,8 @@ func TestAnAnswerBecomesARecord(t *testing.T) {
 		"after a byte order mark":      "\ufeff" + message(ada, "stop"),
 		"with an error that is {}":     `{"error":{},` + message(ada, "stop")[1:],
 		"with thought after space":     message(" \n<think>hm</think>"+ada, "stop"),
+		"with no thought":              message("<think></think>"+ada, "stop"),
+		"with half a tag":              message("So, she was born...\n</think>\n\n"+ada, "stop"),
 		"with an error that is null":   `{"error":null,` + message(ada, "stop")[1:],
 		"without a reason for its end": strings.Replace(message(ada, "X"), `"X"`, "null", 1),
 	} {
@@ -81,6 +83,9 @@ func TestAnAnswerThatCannotBeUsedIsToldApart(t *testing.T) {
 		"null and cut":                      {message(nil, "length"), "truncated", 0},
 		"cut":                               {message("ok", "length"), "truncated", 0},
 		"cut, in another host's word":       {message(`{"na`, "max_tokens"), "truncated", 0},
+		"cut, in capitals":                  {message(ada, "MAX_TOKENS"), "truncated", 0},
+		"filtered, in another host's word":  {message(ada, "SAFETY"), "filtered", 0},
+		"no UTF-8":                          {strings.Replace(message(ada, "stop"), "Ada", "\xffda", 1), "malformed", 0},
 		"cut while it reasoned in the text": {message("<think>so", "length"), "truncated", 0},
 		"empty":                             {message("", "stop"), "empty", 0},
 		"null":                              {message(nil, "stop"), "empty", 0},
