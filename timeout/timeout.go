@@ -26,7 +26,8 @@
 //
 // An operation that fails after the limit has ended its context comes back in an
 // [ExceededError], which matches [context.DeadlineExceeded] and whatever the
-// operation returned. An operation that fails for another reason, before the limit
+// operation returned; if it returned the cause of its context, wrapped or not, that
+// is such an error already, and comes back as it is. An operation that fails for another reason, before the limit
 // or because the caller's own context ended, comes back as it is: the caller's
 // deadline is the caller's, though both match DeadlineExceeded. That is how a
 // retry around this policy tells an attempt that was too slow, and may be repeated,
@@ -47,6 +48,7 @@ package timeout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -88,11 +90,11 @@ func (p *Policy) Do(ctx context.Context, op func(context.Context) error) error {
 		return err // before the limit, or the caller's context ended first
 	case ctx.Err() != nil:
 		return p.overtaken(ctx, err)
-	case err == error(p.cause):
-		return err
-	default:
-		return &ExceededError{Limit: p.limit, Err: err}
 	}
+	if e, ok := errors.AsType[*ExceededError](err); ok && e == p.cause {
+		return err // says so itself
+	}
+	return &ExceededError{Limit: p.limit, Err: err}
 }
 
 // limited derives the operation's context. Of two deadlines at one instant, the
@@ -124,7 +126,7 @@ type ExceededError struct {
 	Limit time.Duration
 
 	// Err is what the operation returned when it was told to stop. It is nil in the
-	// cause of the operation's context, and where the operation returned that cause.
+	// cause of the operation's context, and so where the operation returned that.
 	Err error
 }
 

@@ -319,3 +319,20 @@ func BenchmarkDo(b *testing.B) {
 		_ = p.Do(ctx, op)
 	}
 }
+
+func TestOperationThatReturnsTheCauseIsNotToldTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, format := range []string{"%w", "query: %w"} {
+			var said error
+			err := limit(t, time.Second).Do(t.Context(), func(ctx context.Context) error {
+				<-ctx.Done()
+				said = fmt.Errorf(format, context.Cause(ctx))
+				return said
+			})
+			assert.Equal(t, said, err)
+			_, ours := errors.AsType[*timeout.ExceededError](err)
+			assert.True(t, ours)
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+	})
+}
