@@ -69,8 +69,8 @@ type PerHostConfig struct {
 //	}, httptransport.PerHostConfig{})
 //
 // newPolicy must be safe for concurrent use; it is called once per host, under no lock, and
-// again only after it has failed. A request whose policy cannot be made is refused with the
-// error.
+// again only after it has failed. Other requests to the host wait for it as long as their
+// contexts last. A request whose policy cannot be made is refused with the error.
 //
 // At most [PerHostConfig.Max] policies are kept. Beyond that, the one whose last request
 // is longest ago is forgotten, and made anew when there is another. It is not closed,
@@ -109,9 +109,9 @@ type perHost struct {
 // A hostPolicy is made by the first request that needs it; others wait for that.
 type hostPolicy struct {
 	key    string
-	once   sync.Once
 	policy resilience.Policy
 	err    error
+	making chan struct{} // closed once policy or err is there, and nil from then on
 }
 
 var errNotMade = errors.New("newPolicy returned none")
@@ -124,51 +124,57 @@ func (p *perHost) Do(ctx context.Context, op func(context.Context) error) error 
 	if req == nil {
 		return errNoRequest
 	}
-	h := p.find(p.key(req))
-	h.once.Do(func() { p.fill(h) })
+	h, making, first := p.find(p.key(req))
+	if first {
+		p.fill(h)
+	} else if making != nil {
+		select {
+		case <-making:
+		case <-ctx.Done():
+			return resilience.ContextError(ctx)
+		}
+	}
 	if h.err != nil {
 		return &refusal{reason: fmt.Sprintf("no policy for %q", h.key), err: h.err}
 	}
 	return h.policy.Do(ctx, op)
 }
 
-// fill makes the policy of a host. One that cannot be made is forgotten.
-func (p *perHost) fill(h *hostPolicy) {
-	h.err = errNotMade // if newPolicy panics
-	defer func() {
-		if h.err != nil {
-			p.forget(h)
-		}
-	}()
-	policy, err := p.make(h.key)
-	if err == nil && policy == nil {
-		err = errNotMade
-	}
-	h.policy, h.err = policy, err
-}
-
-// find returns the place of the key's policy.
-func (p *perHost) find(key string) *hostPolicy {
+// find returns the place of the key's policy: to be filled if this is the first to
+// ask for it, else being filled by another while making is not nil.
+func (p *perHost) find(key string) (h *hostPolicy, making <-chan struct{}, first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if e, ok := p.hosts[key]; ok {
 		p.recent.MoveToFront(e)
-		return e.Value.(*hostPolicy)
+		h = e.Value.(*hostPolicy)
+		return h, h.making, false
 	}
 	if len(p.hosts) >= p.max {
 		p.remove(p.recent.Back())
 	}
-	h := &hostPolicy{key: key}
+	h = &hostPolicy{key: key, making: make(chan struct{})}
 	p.hosts[key] = p.recent.PushFront(h)
-	return h
+	return h, h.making, true
 }
 
-// forget removes a policy that could not be made.
-func (p *perHost) forget(h *hostPolicy) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if e := p.hosts[h.key]; e != nil && e.Value == h {
-		p.remove(e)
+// fill makes the policy of a host. One that cannot be made is forgotten.
+func (p *perHost) fill(h *hostPolicy) {
+	var policy resilience.Policy
+	err := errNotMade // if newPolicy panics
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		h.policy, h.err = policy, err
+		if e := p.hosts[h.key]; err != nil && e != nil && e.Value == h {
+			p.remove(e)
+		}
+		close(h.making)
+		h.making = nil
+	}()
+	policy, err = p.make(h.key)
+	if err == nil && policy == nil {
+		err = errNotMade
 	}
 }
 

@@ -391,3 +391,35 @@ func TestBadArgumentsOfPolicies(t *testing.T) {
 	assert.ErrorContains(t, err, "httptransport: Max is -1, want zero or more")
 	assert.Panics(t, func() { httptransport.ByRequest(nil) })
 }
+
+func TestRequestsWaitForTheirPolicyNoLongerThanTheirContextsLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var made atomic.Int64
+		p, err := httptransport.PerHost(func(string) (resilience.Policy, error) {
+			time.Sleep(time.Minute)
+			made.Add(1)
+			return limit(t, time.Minute), nil
+		}, httptransport.PerHostConfig{})
+		require.NoError(t, err)
+		base := roundTripper(func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: 200}, nil })
+		transport := httptransport.New(base, httptransport.Config{}, p)
+
+		start := time.Now()
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				_, err := transport.RoundTrip(get(t, "http://host.test/"))
+				assert.NoError(t, err)
+				assert.Equal(t, time.Minute, time.Since(start))
+			})
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = transport.RoundTrip(get(t, "http://host.test/").WithContext(ctx))
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, time.Second, time.Since(start))
+		wg.Wait()
+		assert.EqualValues(t, 1, made.Load())
+	})
+}
