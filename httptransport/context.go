@@ -72,10 +72,17 @@ func (a *attemptContext) headersReceived(limitBody bool) error {
 		return resilience.ContextError(a.limits)
 	}
 	a.follow(a.caller)
-	if deadline, ok := a.limits.Deadline(); ok && limitBody {
+	if deadline, ok := a.limits.Deadline(); ok && limitBody && !a.callers(deadline) {
 		a.timer = time.AfterFunc(time.Until(deadline), func() { a.cancel(errBodyLimit) })
 	}
 	return nil
+}
+
+// callers reports whether a deadline is the caller's own, whose context sees to it
+// and names it.
+func (a *attemptContext) callers(deadline time.Time) bool {
+	own, ok := a.caller.Deadline()
+	return ok && !own.After(deadline)
 }
 
 // release ends the attempt. It may be called more than once.

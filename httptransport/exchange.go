@@ -43,13 +43,13 @@ func (x *exchange) attempt(ctx context.Context) error {
 		return err
 	}
 	previous := x.swap(reply{})
-	previous.discard()
+	previous.discard(ctx)
 	r, err := x.send(newAttemptContext(x.request.Context(), ctx), body)
 	if err != nil {
 		return x.fail(&ConnectionError{Err: err})
 	}
 	surplus := x.swap(r)
-	surplus.discard()
+	surplus.discard(ctx)
 	if r.failure != nil {
 		return x.fail(r.failure)
 	}
@@ -92,11 +92,12 @@ func (x *exchange) send(ctx *attemptContext, body io.ReadCloser) (r reply, err e
 	complete := false
 	defer func() {
 		if !complete {
-			r.discard()
+			r.discard(ctx)
 		}
 	}()
 	req := x.request.Clone(ctx) // its own headers, whatever the base does with them
 	req.Body = body
+	req.Trailer = x.request.Trailer // the caller's: filled in while the body is read
 	if r.response, err = x.transport.base.RoundTrip(req); err != nil {
 		return r, ctx.explain(err)
 	}
@@ -164,15 +165,19 @@ func (x *exchange) end() reply {
 
 // result returns what RoundTrip does, given the error of the policies.
 func (x *exchange) result(err error) (*http.Response, error) {
-	r := x.end()
-	if r.answers(err) && (err == nil || x.request.Context().Err() == nil) {
+	r, ctx := x.end(), x.request.Context()
+	answers, gone := r.answers(err), resilience.ContextError(ctx)
+	if answers && (err == nil || gone == nil) {
 		return r.response, nil
 	}
-	r.discard()
-	if err == nil {
+	r.discard(ctx)
+	switch {
+	case err == nil:
 		err = errNoResponse
+	case answers && !errors.Is(err, ctx.Err()): // a status alone is never an error
+		err = fmt.Errorf("%w: %w", gone, err)
 	}
-	return nil, asTimeout(x.request.Context(), x.bare(err))
+	return nil, asTimeout(ctx, x.bare(err))
 }
 
 // bare returns an error without what it was to the policies only.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/resilience-toolkit/resilience/retry"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -720,4 +721,80 @@ func TestSuccessWithoutAResponseIsAnError(t *testing.T) {
 	r, err = httptransport.New(nothing, httptransport.Config{}).RoundTrip(get(t, "http://host.test/"))
 	assert.Nil(t, r)
 	assert.ErrorContains(t, err, "neither a response nor an error")
+}
+
+func TestResponseThatComesWithAnErrorIsClosed(t *testing.T) {
+	body := &tape{Reader: strings.NewReader("x")}
+	broken := errors.New("both")
+	base := roundTripper(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 200, Body: body}, broken
+	})
+	r, err := httptransport.New(base, httptransport.Config{}).RoundTrip(get(t, "http://host.test/"))
+	assert.Nil(t, r)
+	assert.Equal(t, broken, err)
+	assert.EqualValues(t, 1, body.closes.Load())
+}
+
+func TestCallersDeadlineWhileTheBodyIsReadIsTheCallers(t *testing.T) {
+	derive := policy(func(ctx context.Context, op func(context.Context) error) error {
+		ctx, cancel := context.WithCancel(ctx) // a context of its own, and no limit
+		defer cancel()
+		return op(ctx)
+	})
+	for name, p := range map[string]resilience.Policy{"no limit": derive, "a longer limit": limit(t, time.Minute)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := inMemory(t, func(w http.ResponseWriter, r *http.Request) {
+					w.(http.Flusher).Flush()
+					<-r.Context().Done()
+				})
+				callers := errors.New("the caller's time is up")
+				for range 20 { // two timers at one instant fire in any order
+					ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, callers)
+					r, err := httptransport.New(n.Base, httptransport.Config{LimitBody: true}, p).
+						RoundTrip(get(t, "http://host.test/").WithContext(ctx))
+					require.NoError(t, err)
+					_, err = io.ReadAll(r.Body)
+					assert.ErrorIs(t, err, callers)
+					assert.ErrorIs(t, err, context.DeadlineExceeded)
+					_ = r.Body.Close()
+					cancel()
+				}
+				n.Base.CloseIdleConnections()
+			})
+		})
+	}
+}
+
+func TestDiscardingABodyKeepsWithinTheLimitOfTheWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := inMemory(t, func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(503)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done() // in the middle of its apology
+		})
+		again := retrying(t, always, retry.Config{Backoff: retry.Constant(50 * time.Millisecond)})
+		start := time.Now()
+		_, err := httptransport.New(n.Base, httptransport.Config{}, limit(t, 100*time.Millisecond), again).
+			RoundTrip(get(t, "http://host.test/"))
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, 100*time.Millisecond, time.Since(start))
+		n.Base.CloseIdleConnections()
+	})
+}
+
+func TestLimitThatRanOutIsSaidOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := inMemory(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		for method, want := range map[string]string{
+			"GET":  "retry: gave up after 2 attempts: attempts used up: timeout: limit of 1s exceeded",
+			"POST": "timeout: limit of 1s exceeded",
+		} {
+			req := get(t, "http://host.test/")
+			req.Method = method
+			_, err := httptransport.New(n.Base, httptransport.Config{}, attempts(t, 2, httptransport.Retryable), limit(t, time.Second)).RoundTrip(req)
+			assert.EqualError(t, err, want)
+		}
+		n.Base.CloseIdleConnections()
+	})
 }

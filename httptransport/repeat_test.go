@@ -361,3 +361,44 @@ func TestRequestsBodyIsClosedOnEveryPath(t *testing.T) {
 		})
 	}
 }
+
+// A summingBody sets the request's trailer at its end, as net/http allows.
+type summingBody struct {
+	io.Reader
+	trailer http.Header
+}
+
+func (b summingBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err == io.EOF {
+		b.trailer.Set("Sum", "5")
+	}
+	return n, err
+}
+
+func (b summingBody) Close() error { return nil }
+
+func TestTrailerThatTheBodyFillsInIsSent(t *testing.T) {
+	var sums []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadAll(r.Body)
+		sums = append(sums, r.Trailer.Get("Sum"))
+		if len(sums) == 1 {
+			w.WriteHeader(503)
+		}
+	}))
+	defer server.Close()
+	transport := httptransport.New(nil, httptransport.Config{}, attempts(t, 2, httptransport.Retryable))
+	req, err := http.NewRequest("PUT", server.URL, nil)
+	require.NoError(t, err)
+	req.Trailer = http.Header{"Sum": nil}
+	req.ContentLength = -1
+	req.GetBody = func() (io.ReadCloser, error) {
+		return summingBody{strings.NewReader("hello"), req.Trailer}, nil
+	}
+	req.Body, _ = req.GetBody()
+	r, err := transport.RoundTrip(req)
+	require.NoError(t, err)
+	_ = read(t, r)
+	assert.Equal(t, []string{"5", "5"}, sums)
+}

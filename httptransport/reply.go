@@ -1,6 +1,7 @@
 package httptransport
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -28,8 +29,9 @@ func (r reply) answers(err error) bool {
 	return r.response != nil && (err == nil || r.failure != nil && errors.Is(err, r.failure))
 }
 
-// discard drains and closes the response, and releases the attempt's context.
-func (r reply) discard() {
+// discard drains and closes the response, and releases the attempt's context. It
+// drains no longer than ctx lasts.
+func (r reply) discard(ctx context.Context) {
 	if r.context == nil {
 		return
 	}
@@ -39,7 +41,9 @@ func (r reply) discard() {
 	}
 	if r.response.ContentLength <= drainBytes && !isUpgrade(r.response) {
 		limit := time.AfterFunc(drainTime, r.context.release)
+		unlink := context.AfterFunc(ctx, r.context.release)
 		_, _ = io.CopyN(io.Discard, r.response.Body, drainBytes+1)
+		unlink()
 		limit.Stop()
 	}
 	_ = r.response.Body.Close()

@@ -73,7 +73,7 @@ func New(base http.RoundTripper, cfg Config, policies ...resilience.Policy) *Tra
 // handed to it.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	x := &exchange{transport: t, request: req}
-	defer func() { x.end().discard() }() // after a panic or a Goexit; a result leaves nothing
+	defer func() { x.end().discard(req.Context()) }() // after a panic or a Goexit; a result leaves nothing
 	err := t.policy.Do(context.WithValue(req.Context(), requestKey{}, req), x.attempt)
 	return x.result(err)
 }

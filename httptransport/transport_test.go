@@ -420,3 +420,48 @@ func TestTransportServesManyAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+func TestCallerWhoHasGoneGetsNoStatusAsAnError(t *testing.T) {
+	shutdown := errors.New("shutting down")
+	for name, policies := range map[string][]resilience.Policy{
+		"no policy": nil,
+		"a limit":   {limit(t, time.Minute)},
+		"a retry":   {attempts(t, 3, httptransport.Retryable)},
+	} {
+		for _, method := range []string{"GET", "POST"} {
+			t.Run(name+" "+method, func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				body := &tape{Reader: strings.NewReader("sorry")}
+				base := roundTripper(func(*http.Request) (*http.Response, error) {
+					return &http.Response{StatusCode: 503, Body: body}, nil
+				})
+				leave := func(*http.Response) bool { // once the headers are there
+					cancel(shutdown)
+					return true
+				}
+				req := get(t, "http://host.test/").WithContext(ctx)
+				req.Method = method
+				r, err := httptransport.New(base, httptransport.Config{Failed: leave}, policies...).RoundTrip(req)
+				assert.Nil(t, r)
+				assert.ErrorIs(t, err, context.Canceled)
+				assert.ErrorIs(t, err, shutdown)
+				assert.Equal(t, 503, httptransport.StatusOf(err), "the last failure is lost")
+				assert.EqualValues(t, 1, body.closes.Load())
+			})
+		}
+	}
+}
+
+func TestBaseMayGiveAResponseWithoutABody(t *testing.T) {
+	sent := 0
+	base := roundTripper(func(*http.Request) (*http.Response, error) {
+		sent++
+		return &http.Response{StatusCode: []int{503, 200}[sent-1]}, nil
+	})
+	policies := append(chain(t), limit(t, time.Second))
+	client := &http.Client{Transport: httptransport.New(base, httptransport.Config{LimitBody: true}, policies...)}
+	r, err := client.Get("http://host.test/")
+	require.NoError(t, err)
+	assert.Empty(t, read(t, r))
+	assert.Equal(t, 2, sent)
+}
