@@ -11,8 +11,14 @@ import (
 // A ConnectionError is, to the policies, what the base returned instead of a
 // response: the host was not reached, or the connection broke, or the attempt's time
 // limit ran out. Outside the transport it is what the base returned.
+//
+// If the request is at fault, since it names no host or its header cannot be sent, the
+// error matches [resilience.ErrRejected]: no retry repeats it, and it says nothing
+// about the host.
 type ConnectionError struct {
 	Err error // never nil
+
+	malformed bool // the request is
 }
 
 // Error implements error. It is the text of Err.
@@ -20,6 +26,11 @@ func (e *ConnectionError) Error() string { return e.Err.Error() }
 
 // Unwrap returns Err.
 func (e *ConnectionError) Unwrap() error { return e.Err }
+
+// Is is for [errors.Is].
+func (e *ConnectionError) Is(target error) bool {
+	return e.malformed && target == resilience.ErrRejected
+}
 
 // A refusal is an attempt that could not be made, for a reason on this side.
 type refusal struct {

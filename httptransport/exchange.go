@@ -46,7 +46,7 @@ func (x *exchange) attempt(ctx context.Context) error {
 	previous.discard(ctx)
 	r, err := x.send(newAttemptContext(x.request.Context(), ctx), body)
 	if err != nil {
-		return x.fail(&ConnectionError{Err: err})
+		return x.fail(&ConnectionError{Err: err, malformed: malformed(x.request)})
 	}
 	surplus := x.swap(r)
 	surplus.discard(ctx)

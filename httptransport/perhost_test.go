@@ -423,3 +423,42 @@ func TestRequestsWaitForTheirPolicyNoLongerThanTheirContextsLast(t *testing.T) {
 		assert.EqualValues(t, 1, made.Load())
 	})
 }
+
+// A tenant's bad token must not take the host away from the others.
+func TestMalformedRequestIsTriedOnceAndSaysNothingAboutTheHost(t *testing.T) {
+	url, requests := script(t, 200)
+	tries := 0
+	base := roundTripper(func(req *http.Request) (*http.Response, error) {
+		tries++
+		return http.DefaultTransport.RoundTrip(req)
+	})
+	transport := httptransport.New(base, httptransport.Config{},
+		circuits(t, breaker.Config{FailureThreshold: 1}, httptransport.PerHostConfig{
+			Key: func(*http.Request) string { return "one" },
+		}), attempts(t, 3, always))
+	for name, spoil := range map[string]func(*http.Request){
+		"value":   func(req *http.Request) { req.Header.Set("Authorization", "Bearer x\n") },
+		"name":    func(req *http.Request) { req.Header["X Y"] = []string{"z"} },
+		"no name": func(req *http.Request) { req.Header[""] = []string{"z"} },
+		"trailer": func(req *http.Request) { req.Trailer = http.Header{"Sum": {"\x00"}} },
+		"host":    func(req *http.Request) { req.URL.Host = "" },
+		"header":  func(req *http.Request) { req.Header = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tries = 0
+			req := get(t, url)
+			spoil(req)
+			_, want := http.DefaultTransport.RoundTrip(req.Clone(t.Context()))
+			_, err := transport.RoundTrip(req)
+			assert.Equal(t, want, err, "the base's word")
+			assert.Equal(t, 1, tries)
+
+			req = get(t, url)
+			req.Header["!#$%&'*+-.^_`|~09AZaz"] = []string{"a\tb \xff é", ""}
+			r, err := transport.RoundTrip(req)
+			require.NoError(t, err, "the circuit has opened")
+			_ = read(t, r)
+		})
+	}
+	assert.EqualValues(t, 6, requests.Load())
+}
