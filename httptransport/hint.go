@@ -9,6 +9,14 @@ import (
 	"time"
 )
 
+// RetryAfter returns how long a response that arrives now asks to be left alone, and
+// 0 if it does not ask. The package comment says where that is looked for. It is for
+// code that makes errors of its own of responses, such as an adapter around a vendor's
+// SDK.
+func RetryAfter(r *http.Response) time.Duration {
+	return hint(r.StatusCode, r.Header, time.Now())
+}
+
 // hint returns how long a response that arrives now asks to be left alone, and 0 if
 // it does not say so in a way that can be understood. It never returns less than 0.
 func hint(status int, h http.Header, now time.Time) time.Duration {
