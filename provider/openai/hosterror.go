@@ -9,11 +9,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/openai/openai-go/v3"
 
+	"github.com/resilience-toolkit/resilience/httptransport"
 	"github.com/resilience-toolkit/resilience/provider"
 )
 
@@ -179,7 +179,7 @@ func judge(e *provider.HostError, w wireError, vendor *openai.Error, hide hider)
 		e.Transient = e.Kind != provider.QuotaExhausted && e.Kind != provider.TooLong
 	}
 	if e.Transient {
-		e.Hint = retryAfter(vendor.Response.Header, time.Now())
+		e.Hint = httptransport.RetryAfter(vendor.Response)
 	}
 	return e
 }

@@ -32,7 +32,8 @@
 //
 // 409 and 425 are worth another try (see [provider.StatusError]), as this vendor
 // answers the former for a lock it could not get. If the host says whether to try
-// again (x-should-retry), its word counts.
+// again (x-should-retry), its word counts. How long it asks to be left alone is read by
+// [httptransport.RetryAfter].
 package openai
 
 import (
