@@ -307,6 +307,22 @@ var llmDefects = []llmDefect{
 			return nil
 		}
 	}},
+	{rule: "context-ends-the-call", name: "it is looked at when the answer is there", put: func(b *brokenLLM) {
+		b.wait = func(ctx context.Context, d time.Duration) error {
+			time.Sleep(d)
+			return resilience.ContextError(ctx)
+		}
+	}},
+	{rule: "context-ends-the-call", name: "a deadline is looked at when the answer is there", put: func(b *brokenLLM) {
+		good := b.wait
+		b.wait = func(ctx context.Context, d time.Duration) error {
+			if _, ok := ctx.Deadline(); !ok {
+				return good(ctx, d)
+			}
+			time.Sleep(d)
+			return resilience.ContextError(ctx)
+		}
+	}},
 	{rule: "context-ends-the-call", name: "it is taken for a broken connection", put: func(b *brokenLLM) {
 		good := b.wait
 		b.wait = func(ctx context.Context, d time.Duration) error {

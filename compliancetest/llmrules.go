@@ -266,14 +266,18 @@ var llmRules = []rule[*llmTrial]{
 			cause := errors.New("left")
 			ctx, cancel := context.WithCancelCause(context.Background())
 			defer cancel(nil)
+			begun := time.Now()
 			time.AfterFunc(20*time.Millisecond, func() { cancel(cause) })
 			_, err := t.complete(ctx, h, t.request("Ada"))
 			wantContextError(err, context.Canceled, cause)
+			wantSooner(begun, slow.Delay)
 
+			begun = time.Now()
 			late, stop := context.WithTimeout(context.Background(), 20*time.Millisecond)
 			defer stop()
 			_, err = t.complete(late, h, t.request("Ada"))
 			wantContextError(err, context.DeadlineExceeded, context.DeadlineExceeded)
+			wantSooner(begun, slow.Delay)
 		},
 	},
 	{
@@ -320,6 +324,12 @@ func wantContextError(err, want, cause error) {
 	}
 	if _, ok := errors.AsType[*provider.HostError](err); ok || errors.Is(err, provider.ErrCompletion) {
 		failf("the error is %T (%w), want the context's own", err, err)
+	}
+}
+
+func wantSooner(begun time.Time, than time.Duration) {
+	if took := time.Since(begun); took >= than {
+		failf("Complete returned after %v, with the host's answer, and its caller had left", took)
 	}
 }
 
