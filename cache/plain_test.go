@@ -93,6 +93,28 @@ func TestOverPlainMethodsOneCallerOfAKeyAtATimeDecides(t *testing.T) {
 	})
 }
 
+// An instant from before the wait for one's turn would be older than hits that are
+// recorded by then, and others may already have discarded what it had still to count.
+func TestOverPlainMethodsTheInstantIsTakenWhenItIsTheCallersTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		s.count = func(context.Context, time.Time) error { time.Sleep(time.Second); return nil }
+		start := time.Now()
+		var at []time.Duration
+		s.record = func(instant time.Time, _ time.Duration) error {
+			at = append(at, instant.Sub(start))
+			return nil
+		}
+		a := cache.AcquirerOf(s)
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() { assert.True(t, ask(t, a, 3, 1, 0).OK) })
+		}
+		all.Wait()
+		assert.Equal(t, []time.Duration{0, time.Second, 2 * time.Second}, at)
+	})
+}
+
 func TestOverPlainMethodsKeysDoNotWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
