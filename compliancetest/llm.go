@@ -24,7 +24,7 @@ type LLMHarness struct {
 	New func(answer func(text string) HostAnswer) (HostedLLM, error)
 
 	// Cannot tells that the host has no way to give an answer of this kind: some have no
-	// reasoning, or no filter. The rules leave it out. Nil means that it can give all
+	// reasoning, no filter, or say nothing of the usage. The rules leave it out. Nil means that it can give all
 	// of them.
 	Cannot func(HostAnswer) bool
 
@@ -250,5 +250,5 @@ func (a HostAnswer) String() string {
 		return fmt.Sprintf("the body %q", a.Junk)
 	}
 	c := a.Completion
-	return fmt.Sprintf("the completion {Text: %q, Reasoning: %q, Refusal: %q, Finish: %q}", c.Text, c.Reasoning, c.Refusal, string(c.Finish))
+	return fmt.Sprintf("the completion {Text: %q, Reasoning: %q, Refusal: %q, Finish: %q, Usage: %+v}", c.Text, c.Reasoning, c.Refusal, string(c.Finish), c.Usage)
 }

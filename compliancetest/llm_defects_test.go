@@ -204,6 +204,14 @@ var llmDefects = []llmDefect{
 			return asSeen(r)
 		}
 	}},
+	{rule: "usage-is-kept", name: "it is not read", put: before(func(c *provider.Completion) { c.Usage = provider.Usage{} })},
+	{rule: "usage-is-kept", name: "reasoning is taken off the output", put: before(func(c *provider.Completion) { c.Usage.Output -= c.Usage.Reasoning })},
+	{rule: "lasting-failures-are-not-transient", name: "one has a hint", put: failing(func(a compliancetest.HostAnswer, e *provider.HostError) error {
+		if e.Kind == provider.QuotaExhausted {
+			e.Hint = a.Hint
+		}
+		return e
+	})},
 	{rule: "no-prompt-is-no-prompt", name: "it sends an empty one", put: func(b *brokenLLM) {
 		b.send = func(r provider.Request) compliancetest.HostRequest {
 			return compliancetest.HostRequest{Text: r.Text, System: &r.System}

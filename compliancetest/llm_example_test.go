@@ -18,8 +18,10 @@ func ExampleLLM() {
 				switch {
 				case a.Junk != "":
 					return fake.Text(a.Junk)
+				case a.Kind == provider.RateLimited || a.Kind == provider.Overloaded:
+					return fake.Fail(&provider.HostError{Kind: a.Kind, Transient: true, Hint: a.Hint})
 				case a.Kind != "":
-					return fake.Fail(&provider.HostError{Kind: a.Kind, Hint: a.Hint}) // all of them for good?
+					return fake.Fail(&provider.HostError{Kind: a.Kind}) // all others for good?
 				}
 				return fake.Answer{Completion: a.Completion, Delay: a.Delay}
 			})
@@ -39,6 +41,6 @@ func ExampleLLM() {
 	})
 	fmt.Println(suite.Check()) // in a test, suite.Run(t)
 	// Output:
-	// compliancetest: LLM/passing-failures-are-transient: the failure "too many requests for now" is not transient, want so
+	// compliancetest: LLM/passing-failures-are-transient: the failure "the host failed" is not transient, want so
 	// 	it is a rule because a retry goes by it, and would give up on what the next second mends
 }

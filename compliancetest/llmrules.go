@@ -122,6 +122,17 @@ var llmRules = []rule[*llmTrial]{
 		},
 	},
 	{
+		name: "usage-is-kept",
+		why:  "a call that came to nothing was paid for all the same, and the error is where its cost can be read",
+		check: func(t *llmTrial) {
+			a := HostAnswer{Completion: provider.Completion{Finish: provider.FinishLength, Usage: provider.Usage{Input: 31, Output: 41, Reasoning: 40}}}
+			e, can := wantCompletionError[*provider.TruncatedCompletionError](t, a)
+			if can && e.Usage != a.Completion.Usage {
+				failf("the usage is %+v, want %+v", e.Usage, a.Completion.Usage)
+			}
+		},
+	},
+	{
 		name: "junk-is-an-error",
 		why:  "a proxy's page must be told from a model's answer, and must not crash anybody",
 		check: func(t *llmTrial) {
@@ -209,8 +220,12 @@ var llmRules = []rule[*llmTrial]{
 		why:  "the same request will fail in the same way, and each try costs as much as the first",
 		check: func(t *llmTrial) {
 			for _, kind := range lasting {
-				if e, can := t.wantHostError(HostAnswer{Kind: kind}); can && e.Transient {
+				e, can := t.wantHostError(HostAnswer{Kind: kind, Hint: 30 * time.Second})
+				if can && e.Transient {
 					failf("the failure %q is transient, want not", string(kind))
+				}
+				if can && e.Hint != 0 {
+					failf("the failure %q is no passing one and has a hint, %v, want none", string(kind), e.Hint)
 				}
 			}
 		},

@@ -92,7 +92,7 @@ func give(w http.ResponseWriter, n int, a compliancetest.HostAnswer) {
 		if c.Reasoning != "" {
 			extra = append(extra, "reasoning_content", c.Reasoning)
 		}
-		send(200, message(c.Text, string(c.Finish), extra...))(n, w, nil)
+		send(200, using(c.Usage, message(c.Text, string(c.Finish), extra...)))(n, w, nil)
 	case provider.Disconnected:
 		hijack(w, true, "")
 	case provider.QuotaExhausted:
@@ -102,6 +102,23 @@ func give(w http.ResponseWriter, n int, a compliancetest.HostAnswer) {
 	default:
 		send(statusOf[a.Kind], failure("", "", "no"), headers...)(n, w, nil)
 	}
+}
+
+// using puts the usage in the place of a completion's own.
+func using(u provider.Usage, completion string) string {
+	var body map[string]any
+	if err := json.Unmarshal([]byte(completion), &body); err != nil {
+		panic(err)
+	}
+	body["usage"] = map[string]any{
+		"prompt_tokens": u.Input, "completion_tokens": u.Output, "total_tokens": u.Input + u.Output,
+		"completion_tokens_details": map[string]any{"reasoning_tokens": u.Reasoning},
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
 }
 
 var statusOf = map[provider.Kind]int{
