@@ -57,8 +57,8 @@
 //
 // The response of a failed attempt is held, with its connection, until the next
 // attempt begins, because it may be the last. Then up to 64 KiB of it are read, for
-// no longer than a second, and it is closed: its connection can be used again by
-// the next attempt, unless more than that is left. With
+// no longer than a second or than that attempt has, and it is closed: its connection
+// can be used again by the next attempt, unless more than that is left. With
 // [http.Transport.MaxConnsPerHost], a call waiting to try again counts as one
 // connection.
 //
@@ -74,7 +74,8 @@
 // to add, the very error of the base. If a timeout is inside,
 // [net/url.Error.Timeout] finds it. A policy of this package that is used outside a
 // Transport, and an attempt that cannot be made for lack of a body, give an error
-// that matches [resilience.ErrRejected].
+// that matches [resilience.ErrRejected]. If the caller's context has ended, the error
+// matches that context's error and its cause.
 //
 // # Zero values and concurrency
 //

@@ -166,18 +166,19 @@ func (x *exchange) end() reply {
 // result returns what RoundTrip does, given the error of the policies.
 func (x *exchange) result(err error) (*http.Response, error) {
 	r, ctx := x.end(), x.request.Context()
-	answers, gone := r.answers(err), resilience.ContextError(ctx)
-	if answers && (err == nil || gone == nil) {
+	gone := resilience.ContextError(ctx)
+	if r.answers(err) && (err == nil || gone == nil) {
 		return r.response, nil
 	}
 	r.discard(ctx)
-	switch {
-	case err == nil:
+	if err == nil {
 		err = errNoResponse
-	case answers && !errors.Is(err, ctx.Err()): // a status alone is never an error
+	}
+	err = x.bare(err)
+	if gone != nil && !(errors.Is(err, ctx.Err()) && errors.Is(err, context.Cause(ctx))) {
 		err = fmt.Errorf("%w: %w", gone, err)
 	}
-	return nil, asTimeout(ctx, x.bare(err))
+	return nil, asTimeout(ctx, err)
 }
 
 // bare returns an error without what it was to the policies only.

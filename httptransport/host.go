@@ -10,6 +10,8 @@ import (
 // HostOf returns the host that the request goes to: in lower case, with the port if
 // that is not the scheme's own. It is the same for http://Example.com:80/a and
 // http://example.com/b. The Host header, which may say anything, plays no part.
+// Names are compared as they are spelled: one that ends in a dot is another, and so
+// is the xn-- form of one in Unicode.
 func HostOf(req *http.Request) string {
 	host := strings.ToLower(req.URL.Host)
 	name, port, err := net.SplitHostPort(host)

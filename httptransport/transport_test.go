@@ -452,6 +452,21 @@ func TestCallerWhoHasGoneGetsNoStatusAsAnError(t *testing.T) {
 	}
 }
 
+func TestCallerWhoHasGoneFindsThatInTheErrorWhateverTheBaseSays(t *testing.T) {
+	shutdown := errors.New("shutting down")
+	for _, says := range []error{io.ErrUnexpectedEOF, context.Canceled, fmt.Errorf("dial: %w", shutdown)} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		base := roundTripper(func(*http.Request) (*http.Response, error) {
+			cancel(shutdown)
+			return nil, says
+		})
+		_, err := httptransport.New(base, httptransport.Config{}).RoundTrip(get(t, "http://host.test/").WithContext(ctx))
+		assert.ErrorIs(t, err, context.Canceled)
+		assert.ErrorIs(t, err, shutdown)
+		assert.ErrorIs(t, err, says)
+	}
+}
+
 func TestBaseMayGiveAResponseWithoutABody(t *testing.T) {
 	sent := 0
 	base := roundTripper(func(*http.Request) (*http.Response, error) {
