@@ -104,7 +104,8 @@ func (x *exchange) send(ctx *attemptContext, body io.ReadCloser) (r reply, err e
 	if r.response == nil {
 		return r, fmt.Errorf("httptransport: %T returned neither a response nor an error", x.transport.base)
 	}
-	if err = ctx.headersReceived(x.transport.limitBody); err != nil {
+	limitBody := x.transport.limitBody && r.response.StatusCode != http.StatusSwitchingProtocols
+	if err = ctx.headersReceived(limitBody); err != nil {
 		return r, err
 	}
 	if r.response.Request == req {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/resilience-toolkit/resilience"
@@ -236,6 +237,24 @@ func TestUpgradeHandsOverTheConnection(t *testing.T) {
 	assert.ErrorIs(t, half.CloseWrite(), http.ErrNotSupported, "the base's answer: its connection here has none")
 	require.NoError(t, conn.Close())
 	assert.Zero(t, n.open.Load())
+}
+
+// Not even for a base that would heed it.
+func TestLimitDoesNotCoverAnUpgradedConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		defer there.Close()
+		base := &contexts{base: roundTripper(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusSwitchingProtocols, Body: here}, nil
+		})}
+		r, err := httptransport.New(base, httptransport.Config{LimitBody: true}, limit(t, time.Second)).
+			RoundTrip(get(t, "http://host.test/"))
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		assert.NoError(t, base.all[0].Err())
+		require.NoError(t, r.Body.Close())
+		assert.Error(t, base.all[0].Err())
+	})
 }
 
 func TestStreamIsReadAsItComes(t *testing.T) {

@@ -24,7 +24,8 @@ type Config struct {
 	// LimitBody has the time limit of the attempt whose response is returned go on
 	// until the body has been read or closed. False means that it ends with the
 	// response's headers, as it must for a stream or a long download. The request's
-	// own context and the client's Timeout bound the body either way.
+	// own context and the client's Timeout bound the body either way. A connection that
+	// has been upgraded is the caller's, and has no limit.
 	LimitBody bool
 }
 
