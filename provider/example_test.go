@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/resilience-toolkit/resilience"
 	"github.com/resilience-toolkit/resilience/breaker"
 	"github.com/resilience-toolkit/resilience/cache/memory"
 	"github.com/resilience-toolkit/resilience/provider"
@@ -81,7 +82,9 @@ func (h homemade) Complete(ctx context.Context, r provider.Request) (json.RawMes
 		return nil, err
 	}
 	answer, cut, err := h.call(ctx, r.Text)
-	if err != nil {
+	if done := resilience.ContextError(ctx); err != nil && done != nil {
+		return nil, done
+	} else if err != nil {
 		return nil, &provider.HostError{Kind: provider.Disconnected, Transient: true, Err: err}
 	}
 	c := provider.Completion{Text: answer, Finish: provider.FinishStop}
