@@ -438,6 +438,7 @@ func TestMalformedRequestIsTriedOnceAndSaysNothingAboutTheHost(t *testing.T) {
 		}), attempts(t, 3, always))
 	for name, spoil := range map[string]func(*http.Request){
 		"value":   func(req *http.Request) { req.Header.Set("Authorization", "Bearer x\n") },
+		"delete":  func(req *http.Request) { req.Header.Set("X", "\x7f") },
 		"name":    func(req *http.Request) { req.Header["X Y"] = []string{"z"} },
 		"no name": func(req *http.Request) { req.Header[""] = []string{"z"} },
 		"trailer": func(req *http.Request) { req.Trailer = http.Header{"Sum": {"\x00"}} },
@@ -460,5 +461,19 @@ func TestMalformedRequestIsTriedOnceAndSaysNothingAboutTheHost(t *testing.T) {
 			_ = read(t, r)
 		})
 	}
-	assert.EqualValues(t, 6, requests.Load())
+	assert.EqualValues(t, 7, requests.Load())
+}
+
+func TestPolicyPerHostOutlivesTheBubbleItWasMadeIn(t *testing.T) {
+	p, err := httptransport.PerHost(func(string) (resilience.Policy, error) { return limit(t, time.Minute), nil },
+		httptransport.PerHostConfig{})
+	require.NoError(t, err)
+	base := roundTripper(func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: 200}, nil })
+	transport := httptransport.New(base, httptransport.Config{}, p)
+	for range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			_, err := transport.RoundTrip(get(t, "http://host.test/"))
+			assert.NoError(t, err)
+		})
+	}
 }
