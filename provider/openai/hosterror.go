@@ -24,6 +24,9 @@ func hostError(req *http.Request, res *http.Response, body []byte, hide hider) e
 	if w.message == "" && len(w.object) == 0 {
 		w.message = string(body) // a page, or a line of text
 	}
+	if to := res.Header.Get("Location"); w.message == "" && to != "" {
+		w.message = "the host refers to " + redactedURL(to)
+	}
 	return judge(provider.StatusError(res.StatusCode), w, vendorError(w.object, req, res, body, hide), hide)
 }
 

@@ -8,8 +8,8 @@
 // may ignore what it is asked. A model's reasoning is kept apart from its answer, in
 // whichever of the usual places a host puts it.
 //
-// There is one request per call. The SDK's own retries are off, a redirect is
-// followed within the host only, and nothing is read from the environment: a key
+// There is one request per call. The SDK's own retries are off, a redirect is followed
+// within the host only and only as the request it is (307 and 308), and nothing is read from the environment: a key
 // that lies around there must not be sent to whatever host a program talks to.
 //
 // # Zero values and concurrency
@@ -102,8 +102,8 @@ type Config struct {
 	Fields map[string]any
 
 	// HTTPClient makes the requests. Nil means one with a connection pool of this LLM's
-	// own. Of one that is given a copy is used that follows redirects within the host
-	// only.
+	// own. Of one that is given a copy is used that follows redirects as the package
+	// comment says.
 	HTTPClient *http.Client
 
 	// OnCompletion, if not nil, is told of each completion before it is judged: what it
@@ -244,7 +244,8 @@ func (c Config) check() error {
 	return nil
 }
 
-// httpClient returns a copy of given that stays within the host.
+// httpClient returns a copy of given that stays within the host, and sends no request
+// without its body to a place that answers another.
 func httpClient(given *http.Client) *http.Client {
 	client := http.Client{}
 	if given != nil {
@@ -255,7 +256,8 @@ func httpClient(given *http.Client) *http.Client {
 		client.Transport = t
 	}
 	client.CheckRedirect = func(next *http.Request, via []*http.Request) error {
-		if len(via) >= 5 || next.URL.Scheme != via[0].URL.Scheme || next.URL.Host != via[0].URL.Host {
+		elsewhere := next.URL.Scheme != via[0].URL.Scheme || next.URL.Host != via[0].URL.Host
+		if len(via) >= 5 || elsewhere || next.Method != via[0].Method {
 			return http.ErrUseLastResponse // which is then judged by its status
 		}
 		return nil

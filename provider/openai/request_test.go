@@ -236,6 +236,34 @@ func TestRedirectsInACircleEnd(t *testing.T) {
 	assert.LessOrEqual(t, h.requests(), 6)
 }
 
+func TestARedirectThatWouldDropTheBodyIsNotFollowed(t *testing.T) {
+	other := start(t, send(200, message(ada, "stop")))
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		for _, to := range []string{"/elsewhere", other.url() + "/chat/completions?token=secret"} {
+			h := start(t, func(n int, w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/elsewhere" {
+					assert.Equal(t, http.MethodPost, r.Method)
+					send(200, message(ada, "stop"))(n, w, r)
+					return
+				}
+				send(status, "", "Location", to)(n, w, r)
+			})
+			_, err := provider.Extract[person](t.Context(), h.model(t, openai.Config{}), ask("Ada"))
+			if status >= 307 && to == "/elsewhere" {
+				require.NoError(t, err)
+				continue
+			}
+			host, ok := errors.AsType[*provider.HostError](err)
+			require.True(t, ok, "%v", err)
+			assert.Equal(t, status, host.Status)
+			assert.Equal(t, "the host refers to "+strings.TrimSuffix(to, "?token=secret"), host.Message)
+			assert.False(t, host.Transient)
+			assert.Equal(t, 1, h.requests())
+		}
+	}
+	assert.Zero(t, other.requests())
+}
+
 func TestARetryOrARedirectSendsTheSameBody(t *testing.T) {
 	text := strings.Repeat("Ada \"of\" Lovelace \u00e9 ", 500)
 	h := start(t, func(n int, w http.ResponseWriter, r *http.Request) {
