@@ -7,7 +7,9 @@ import (
 
 // Extract asks the model for a T out of the request's text. T is a struct, a map with
 // string keys, or a pointer to one, and its schema is that of [SchemaOf] unless the
-// request brings one, which then must describe JSON that a T can hold.
+// request brings one, which then must describe JSON that a T can hold. It had better
+// allow no properties beside its own: encoding/json takes "NAME" for "name", and the
+// schema has not looked at it.
 //
 // It returns a T that the model has filled in completely, or the zero T and an error:
 // the answer is validated here too, so that this is true of every [LLM]. An answer
