@@ -53,7 +53,7 @@ func (c *Cache) Acquire(ctx context.Context, key string, r cache.Request) (cache
 	id := newID()
 	p := &passenger{key: c.key(key, kindHits), id: idText(id)}
 	p.cmd = redis.NewIntSliceCmd(ctx, acquireScript.args(1, p.key,
-		min(r.Limit, maxExact), micros(r.Window), r.Weight, r.MaxWait.Microseconds(), p.id, new(sending))...)
+		min(r.Limit, maxExact), micros(r.Window), r.Weight, r.MaxWait.Microseconds(), p.id, c.sending())...)
 	if err := c.doAcquire(ctx, op, key, p); err != nil {
 		return cache.Grant{}, err
 	}

@@ -3,6 +3,7 @@ package redis_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -359,4 +360,105 @@ func TestWeightThatADoubleCannotHoldIsRefused(t *testing.T) {
 	var bad *cache.ArgumentError
 	require.ErrorAs(t, err, &bad)
 	require.Equal(t, "Weight", bad.Field)
+}
+
+// The largest window there is passes the year 2255 with its first wait.
+func TestASlotThatNoDoubleHoldsExactlyIsTooFarForAnyWait(t *testing.T) {
+	t.Parallel()
+	c := open(t, redistest.Start(t).URL())
+	for _, weight := range []int64{1, 3} {
+		r := cache.Request{Limit: weight, Weight: weight, Window: math.MaxInt64, MaxWait: math.MaxInt64}
+		key := strconv.FormatInt(weight, 10)
+		for i := range 4 {
+			g, err := c.Acquire(bg, key, r)
+			require.NoError(t, err)
+			require.Equal(t, i == 0, g.OK)
+			require.Equal(t, i > 0, g.Wait > 0)
+			used, err := c.Used(bg, key, r.Window)
+			require.NoError(t, err)
+			require.Equal(t, weight, used)
+		}
+	}
+}
+
+// After a step back of the server's clock, what was recorded before is in the future.
+func TestAfterAClockSetBackSlotsFollowTheLastOne(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	const step = time.Hour
+	for _, weight := range []int64{1, 2} {
+		c := open(t, s.URL())
+		r := cache.Request{Limit: 2 * weight, Weight: weight, Window: time.Second}
+		key := fmt.Sprint("weight ", weight)
+		_, err := c.Acquire(bg, key, r)
+		require.NoError(t, err)
+		list := keys(s)
+		series := list[slices.IndexFunc(list, func(k string) bool { return strings.Contains(k, key) })]
+		member := s.Do("ZRANGE", series, "0", "0").([]any)[0].(string)
+		s.Do("ZADD", series, strconv.FormatInt(serverTime(s)+step.Microseconds(), 10), member)
+
+		g, err := c.Acquire(bg, key, r)
+		require.NoError(t, err)
+		require.False(t, g.OK)
+		require.InDelta(t, step, g.Wait, float64(10*time.Second))
+		r.MaxWait = 2 * step
+		last := int64(0)
+		for range 4 {
+			g, err := c.Acquire(bg, key, r)
+			require.NoError(t, err)
+			require.True(t, g.OK)
+			require.GreaterOrEqual(t, g.Wait, step-10*time.Second)
+			require.GreaterOrEqual(t, g.Slot.At, last)
+			last = g.Slot.At
+		}
+		used, err := c.Used(bg, key, r.Window)
+		require.NoError(t, err)
+		require.Equal(t, 5*weight, used)
+		require.Greater(t, s.Do("PTTL", series), step.Milliseconds()-10_000)
+	}
+}
+
+func TestEveryKeyHasATTLInRangeWhateverIsUnderWay(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := open(t, s.URL())
+	const window, wait, ttl = 30 * time.Millisecond, 60 * time.Millisecond, 40 * time.Millisecond
+	until := time.Now().Add(time.Second)
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for n := 0; time.Now().Before(until); n++ {
+				key := strconv.Itoa(n % 3)
+				r := cache.Request{Limit: 8, Weight: int64(1 + i%2*2), Window: window, MaxWait: wait}
+				g, err := c.Acquire(bg, key, r)
+				assert.NoError(t, err)
+				if g.OK && n%3 == 0 {
+					assert.NoError(t, c.GiveBack(bg, key, g.Slot))
+				}
+				_, err = c.Increment(bg, "n"+key, ttl)
+				assert.NoError(t, err)
+				_, err = c.CompareAndSwap(bg, "v"+key, cache.Absent(), cache.Present("v"), ttl)
+				assert.NoError(t, err)
+				assert.NoError(t, c.RecordHit(bg, "h"+key, time.Now(), ttl))
+			}
+		})
+	}
+	seen := 0
+	for time.Now().Before(until) {
+		for _, k := range keys(s) {
+			left := s.Do("PTTL", k).(int64)
+			if left == -2 {
+				continue // gone
+			}
+			seen++
+			most := (2*window + wait).Milliseconds() + 1
+			if strings.Contains(k, ":o:") {
+				most = 15_000
+			}
+			require.GreaterOrEqual(t, left, int64(0), k)
+			require.LessOrEqual(t, left, most, k)
+		}
+	}
+	all.Wait()
+	require.Greater(t, seen, 50)
 }

@@ -38,18 +38,24 @@ func idText(id uint64) string {
 	return string(b[:])
 }
 
-// A sending is an argument that tells how often its command was written to a connection
-// before: the client asks for it each time. So a script knows for sure, and at no cost,
-// when nobody can have sent it before.
-type sending struct{ before int64 }
+// A sending is an argument that tells whether its command was written to a connection
+// before, and if so how long ago at most, in microseconds: the client asks for it each
+// time. So a script knows for sure, and at no cost, when nobody can have sent it before.
+type sending struct {
+	again bool
+	ago   int64
+}
+
+// sending returns the argument of a command that is yet to be sent.
+func (c *Cache) sending() *sending { return &sending{ago: micros(c.memory())} }
 
 var never = []byte{'0'}
 
 // MarshalBinary implements [encoding.BinaryMarshaler].
 func (s *sending) MarshalBinary() ([]byte, error) {
-	s.before++
-	if s.before == 1 {
+	if !s.again {
+		s.again = true
 		return never, nil
 	}
-	return strconv.AppendInt(nil, s.before-1, 10), nil
+	return strconv.AppendInt(nil, s.ago, 10), nil
 }

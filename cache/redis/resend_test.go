@@ -2,7 +2,9 @@ package redis_test
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,6 +127,40 @@ func TestWhatTheDriverSendsAgainIsCountedOnce(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, ok)
 	})
+}
+
+// What is sent again is looked for among the hits of what may have been sent before it,
+// and not in all of a long series.
+func TestWhatIsSentAgainCostsNoWalkThroughALongSeries(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c, p := lossy(t, s)
+	r := cache.Request{Limit: 1 << 40, Window: time.Hour, Weight: 3}
+	_, err := c.Acquire(bg, "k", r)
+	require.NoError(t, err)
+	list := keys(s)
+	series := list[slices.IndexFunc(list, func(k string) bool { return strings.HasSuffix(k, "{k}:h") })]
+	s.Do("DEL", series)
+	const old = 20_000 // one each 100 ms
+	s.Do("EVAL", `
+		for i = 1, ARGV[2] do
+			local hit = '~' .. struct.pack('>I7I7', 2 * (i - 1), 3) .. string.format('%011d', i)
+			redis.call('ZADD', KEYS[1], ARGV[1] - (ARGV[2] - i + 1) * 100000, hit)
+		end`, "1", series, strconv.FormatInt(serverTime(s), 10), strconv.Itoa(old))
+	// The first reply is lost, and so is what the first sending did.
+	p.Drop(func(n int) bool {
+		if n == 0 {
+			s.Do("ZREMRANGEBYRANK", series, "-1", "-1")
+		}
+		return n == 0
+	})
+	before := s.Calls("zrange")
+	g, err := c.Acquire(bg, "k", r)
+	require.NoError(t, err)
+	require.True(t, g.OK)
+	require.Equal(t, 2, p.Replies())
+	require.Less(t, s.Calls("zrange")-before, int64(400))
+	require.EqualValues(t, old+1, s.Do("ZCARD", series))
 }
 
 // The first sending has been done, then somebody else undid it: the second must not do it

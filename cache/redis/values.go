@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -26,10 +27,16 @@ var (
 	getManyScript   = newScript(getManyLua)
 )
 
-// memory is how long the server remembers an operation that must not be done twice, in
-// milliseconds. The client sends nothing again once the operation's time limit is over; the
-// rest is for what was on its way.
-func (c *Cache) memory() int64 { return millis(c.timeout) + 10_000 }
+// memory is how long the server remembers an operation that must not be done twice. The
+// client sends nothing again once the operation's time limit is over; the rest is for what
+// was on its way.
+func (c *Cache) memory() time.Duration {
+	const onItsWay = 10 * time.Second
+	if c.timeout > math.MaxInt64-onItsWay {
+		return math.MaxInt64
+	}
+	return c.timeout + onItsWay
+}
 
 // Get implements [cache.KeyValue].
 func (c *Cache) Get(ctx context.Context, key string) (value string, ok bool, err error) {
@@ -59,7 +66,7 @@ func (c *Cache) Increment(ctx context.Context, key string, ttl time.Duration) (i
 		return 0, err
 	}
 	cmd := redis.NewStringCmd(ctx, incrementScript.args(2,
-		c.key(key, kindValue), c.operation(key, idText(newID())), millis(ttl), c.memory(), new(sending))...)
+		c.key(key, kindValue), c.operation(key, idText(newID())), millis(ttl), millis(c.memory()), c.sending())...)
 	if err := c.do(ctx, "increment", key, cmd, incrementScript); err != nil {
 		return 0, err
 	}
@@ -88,7 +95,7 @@ func (c *Cache) CompareAndSwap(ctx context.Context, key string, old, new cache.E
 	}
 	cmd := redis.NewIntCmd(ctx, swapScript.args(2,
 		c.key(key, kindValue), c.operation(key, idText(newID())),
-		old.Present, old.Value, new.Present, new.Value, millis(ttl), c.memory(), &sending{})...)
+		old.Present, old.Value, new.Present, new.Value, millis(ttl), millis(c.memory()), c.sending())...)
 	if err := c.do(ctx, op, key, cmd, swapScript); err != nil {
 		return false, err
 	}

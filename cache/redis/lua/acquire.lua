@@ -2,8 +2,8 @@
 --
 -- KEYS[1]  the series: a sorted set with a member per hit, whose score is the hit's
 --          instant in microseconds
--- ARGV     limit, window (us), weight, longest wait (us), identifier, whether the
---          driver may have sent this before ('0' for no)
+-- ARGV     limit, window (us), weight, longest wait (us), identifier, how long ago (us)
+--          the driver may have sent this before ('0' if it has not)
 --
 -- Answers { 1, wait, instant } for a slot taken, { 0, wait, 0 } for one that is too
 -- far away, and { -1, 0, 0 } for a series with what is no hit in it.
@@ -67,13 +67,18 @@ if last[1] then
     while extra and not done and rank > 0 do
       rank = rank - 1
       local hit = redis.call('ZRANGE', key, rank, rank, 'WITHSCORES')
-      if string.sub(hit[1], -11) == id then done = hit[2] end
+      if string.sub(hit[1], -11) == id then
+        done = hit[2]
+      elseif hit[2] + ARGV[6] < now then
+        break -- asked for before this was first sent, as all before it
+      end
     end
     if done then return { 1, math.max(0, done - now), tonumber(done) } end
   end
 end
 
-if at - now > tonumber(ARGV[4]) then return { 0, at - now, 0 } end
+-- What is not below 2^53, in the year 2255, is too far for any wait.
+if at - now > tonumber(ARGV[4]) or at >= 2 ^ 53 then return { 0, at - now, 0 } end
 
 if extra or weight > 1 then id = '~' .. struct.pack('>I7I7', extra or 0, weight) .. id end
 -- First, since a server without memory refuses it only before anything was written.
