@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/resilience-toolkit/resilience"
 	"github.com/resilience-toolkit/resilience/breaker"
 )
 
@@ -38,6 +39,8 @@ func ClassifyRateLimit(as breaker.Outcome) func(context.Context, error) breaker.
 func classify(ctx context.Context, err error, rateLimited breaker.Outcome) breaker.Outcome {
 	host, isHost := errors.AsType[*HostError](err)
 	switch {
+	case errors.Is(err, resilience.ErrRejected):
+		return breaker.Neutral // also if an adapter took its client's refusal for the host's failure
 	case isHost && (host.Status != 0 || ctx.Err() != context.Canceled):
 		return host.outcome(rateLimited) // if it answered, then whoever may have left meanwhile
 	case errors.Is(err, ErrCompletion):

@@ -53,6 +53,7 @@ func TestClassifyTellsTheHostsFailuresFromEverybodyElses(t *testing.T) {
 		"an error of no kind":                {alive, &provider.HostError{}, breaker.Failure},
 		"anybody's error":                    {alive, errors.New("?"), breaker.Failure},
 		"a refusal made here":                {alive, resilience.ErrRejected, breaker.Neutral},
+		"a refusal, as a disconnect":         {alive, &provider.HostError{Kind: provider.Disconnected, Transient: true, Err: resilience.ErrRejected}, breaker.Neutral},
 		"blank text":                         {alive, &provider.RequestError{Field: "Text"}, breaker.Neutral},
 		"a caller who left":                  {left, resilience.ContextError(left), breaker.Neutral},
 		"a caller who left, in other words":  {left, errors.New("use of closed connection"), breaker.Neutral},

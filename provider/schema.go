@@ -55,8 +55,8 @@ func NewSchema(name string, s *jsonschema.Schema) (*Schema, error) {
 // The schema says what the type does. Every field is required unless its json tag has
 // omitempty or omitzero, and nothing but the fields is allowed. A field that may be
 // left out may also be null, and so may a pointer; a slice may be empty but not null.
-// A time.Time is a date-time (RFC 3339), a []byte is in base64, and a type with an
-// UnmarshalText method is a string. A field's jsonschema tag is its description,
+// A time.Time is a date-time (RFC 3339), a []byte is in base64, a json.Number is a
+// number, and a type with an UnmarshalText method is a string. A field's jsonschema tag is its description,
 // which the model reads.
 //
 // A type that has no JSON, refers to itself or has an UnmarshalJSON method is an
@@ -192,7 +192,7 @@ func (s *Schema) Name() string { return s.name }
 // given, that of the fields for one of [SchemaOf]. The result must not be changed.
 func (s *Schema) JSON() json.RawMessage { return s.json }
 
-// JSONSchema returns a copy of the schema, for an adapter whose host wants it in
+// JSONSchema returns a copy of the schema, which shares nothing with it, for an adapter whose host wants it in
 // another form.
 func (s *Schema) JSONSchema() *jsonschema.Schema { return copyOf(s.schema) }
 

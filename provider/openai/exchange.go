@@ -12,6 +12,7 @@ import (
 
 	"github.com/openai/openai-go/v3/option"
 
+	"github.com/resilience-toolkit/resilience"
 	"github.com/resilience-toolkit/resilience/provider"
 )
 
@@ -110,6 +111,8 @@ func (l *LLM) failure(ctx context.Context, x *exchange, err error) error {
 		return fmt.Errorf("openai: %w", err) // the request could not be put together
 	case x.read:
 		return x.malformed(err)
+	case errors.Is(err, resilience.ErrRejected):
+		return l.hide.error(err) // by a policy in Config.HTTPClient: the host was not asked
 	}
 	e := &provider.HostError{Kind: provider.Disconnected, Transient: true, Err: l.hide.error(err)}
 	var timeout interface{ Timeout() bool }

@@ -26,7 +26,8 @@
 // two shapes it comes. A body that is no completion, a proxy's page under a status of
 // 200 for instance, is a [provider.MalformedCompletionError] with that status; an
 // error object under a status of 200 is a HostError like any other. The vendor's error
-// is inside, as an *openai.Error of the SDK, without credentials. The key is
+// is inside, as an *openai.Error of the SDK, without credentials. Space and a byte order
+// mark around a body are forgiven. The key is
 // taken out of whatever the host sends back before that gets into an error or to
 // Config.OnCompletion; an answer that can be used stays as the model gave it.
 //

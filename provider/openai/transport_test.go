@@ -14,8 +14,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/resilience-toolkit/resilience"
+	"github.com/resilience-toolkit/resilience/breaker"
+	"github.com/resilience-toolkit/resilience/httptransport"
 	"github.com/resilience-toolkit/resilience/provider"
 	"github.com/resilience-toolkit/resilience/provider/openai"
+	"github.com/resilience-toolkit/resilience/ratelimit"
 	"github.com/resilience-toolkit/resilience/retry"
 )
 
@@ -149,6 +153,27 @@ func TestACertificateThatNobodyTrustsIsNoPassingFault(t *testing.T) {
 	got, err := provider.Extract[person](t.Context(), h.model(t, openai.Config{HTTPClient: h.server.Client()}), ask("Ada"))
 	require.NoError(t, err)
 	assert.Equal(t, "Ada", got.Name)
+}
+
+func TestARefusalOfTheClientsOwnPoliciesIsNotTheHostsFailure(t *testing.T) {
+	allowance, err := ratelimit.New(1, time.Hour, ratelimit.Config{})
+	require.NoError(t, err)
+	defer allowance.Close()
+	h := start(t, send(200, message(ada, "stop")))
+	llm := h.model(t, openai.Config{HTTPClient: &http.Client{
+		Transport: httptransport.New(nil, httptransport.Config{}, allowance.For("host")),
+	}})
+	_, err = provider.Extract[person](t.Context(), llm, ask("Ada"))
+	require.NoError(t, err)
+	_, err = provider.Extract[person](t.Context(), llm, ask("Ada"))
+	require.ErrorIs(t, err, resilience.ErrRejected)
+	_, isHost := errors.AsType[*provider.HostError](err)
+	assert.False(t, isHost, "%v", err)
+	wait, _ := resilience.RetryAfter(err)
+	assert.Positive(t, wait, "and its hint is not lost")
+	assert.Equal(t, breaker.Neutral, provider.Classify(t.Context(), err))
+	assert.False(t, provider.Retryable(err))
+	assert.Equal(t, 1, h.requests())
 }
 
 func TestTheCallersClientIsLeftAsItIs(t *testing.T) {
