@@ -76,7 +76,7 @@ func breakerEntrants(open bool) []Entrant {
 	}
 	return []Entrant{
 		{"ours", ours(background)},
-		{"ours, context with cancel", ours(cancellable)},
+		{"ours, cancellable", ours(cancellable)},
 		{"failsafe-go two-step", func(testing.TB, *Server) Work {
 			circuit := failsafeCircuit(open)
 			return func(n int) (ok int) {

@@ -79,17 +79,13 @@ func Crowd(keys int) []Entrant {
 	}
 }
 
-// SharedCrowd returns limiters that share one key over Redis: ours first, for callers who
-// may cancel. throttled is not among them, since it fails when several want one key.
+// SharedCrowd returns limiters that share one key over Redis: ours first. throttled is not
+// among them, since it fails when several want one key.
 func SharedCrowd() (list []Entrant) {
 	for _, e := range redisLimiters(ampleShared, true, "crowd") {
-		switch e.Name {
-		case "ours", "throttled":
-			continue
-		case "ours, context with cancel":
-			e.Name = "ours"
+		if e.Name != "throttled" {
+			list = append(list, e)
 		}
-		list = append(list, e)
 	}
 	return list
 }

@@ -116,7 +116,7 @@ func redisLimiters(a allowance, admitted bool, key string) []Entrant {
 	}
 	return []Entrant{
 		{"ours", ours(background)},
-		{"ours, context with cancel", ours(cancellable)},
+		{"ours, cancellable", ours(cancellable)},
 		{"bare EVALSHA", func(tb testing.TB, server *Server) Work {
 			client, ctx := NewClient(tb, server), context.Background()
 			sha := must(client.ScriptLoad(ctx, bareScript).Result())

@@ -39,8 +39,8 @@ var (
 
 const (
 	width, height = 8.2 * vg.Inch, 4.4 * vg.Inch
-	above         = 0.8 * vg.Inch // for the title
-	beside        = 1.3 * vg.Inch // for the names, at the ends of their lines
+	above         = 0.8 * vg.Inch  // for the title
+	beside        = 1.45 * vg.Inch // for the names, at the ends of their lines
 	resolution    = 144
 )
 
@@ -92,6 +92,9 @@ func drawChart(path string, c chart) error {
 			return err
 		}
 		shade, thick := accent, vg.Length(3)
+		if s.ours && colors != nil {
+			line.Dashes = []vg.Length{6, 4} // ours, but in another way
+		}
 		if !s.ours {
 			shade, thick = others[other%len(others)], 1.6
 			other++
