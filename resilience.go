@@ -10,8 +10,8 @@
 //	ask := resilience.Wrap(client.Ask, circuit, allowance.For(tenant), again)
 //
 // is circuit(allowance(again(client.Ask))). The policies live in packages of
-// their own: retry, ratelimit and breaker. Anybody's type with one Do method is
-// one too.
+// their own: retry, ratelimit, breaker and timeout. Anybody's type with one Do
+// method is one too.
 //
 // # Zero values and concurrency
 //
@@ -35,8 +35,8 @@ import (
 	"reflect"
 )
 
-// A Call is something that can fail and may be made again: a request to a model
-// server, an API, a database.
+// A Call is something that can fail and may be made again: a request to an
+// API, a database, a queue.
 type Call[T any] func(ctx context.Context) (T, error)
 
 // A Decorator gives a call some behaviour around it. [With] makes one of
