@@ -60,8 +60,8 @@ type Exponential struct {
 	// that there is never a delay.
 	Base time.Duration
 
-	// Max is the longest delay, at least Base. Zero means none but the longest
-	// time.Duration.
+	// Max is the longest delay, at least Base. Zero means no maximum but
+	// that of time.Duration.
 	Max time.Duration
 
 	// Factor is what a delay is multiplied with to get the next, at least 1. Zero
@@ -112,8 +112,8 @@ type FullJitter struct {
 	// never a delay.
 	Base time.Duration
 
-	// Max is the longest delay, at least Base. Zero means none but the longest
-	// time.Duration.
+	// Max is the longest delay, at least Base. Zero means no maximum but
+	// that of time.Duration.
 	Max time.Duration
 }
 
@@ -126,14 +126,14 @@ func (f FullJitter) check() error { return checkRange("FullJitter", f.Base, f.Ma
 
 // EqualJitter waits anything from half of a bound to the whole of it; the bound is
 // Base after the first attempt and doubles up to Max. Unlike [FullJitter] it
-// always waits for a good while.
+// always waits for at least half of the bound.
 type EqualJitter struct {
 	// Base is the longest delay after the first attempt. Zero means that there is
 	// never a delay.
 	Base time.Duration
 
-	// Max is the longest delay, at least Base. Zero means none but the longest
-	// time.Duration.
+	// Max is the longest delay, at least Base. Zero means no maximum but
+	// that of time.Duration.
 	Max time.Duration
 }
 
@@ -156,8 +156,8 @@ type Decorrelated struct {
 	// Base is the shortest delay. Zero means that there is never a delay.
 	Base time.Duration
 
-	// Max is the longest delay, at least Base. Zero means none but the longest
-	// time.Duration.
+	// Max is the longest delay, at least Base. Zero means no maximum but
+	// that of time.Duration.
 	Max time.Duration
 }
 
