@@ -7,17 +7,17 @@
 //
 // The window slides: no span of it ever holds more than the limit, wherever the
 // span begins, and not only the spans that begin on a full minute. A hit at t counts
-// until t + window, and at that very instant no more. This is exact, for any number of
-// goroutines, and for all processes that share a cache whose [cache.Acquirer] is.
+// until t + window, and at that very instant no more. This is exact for any number of
+// goroutines, and for all processes that share a cache that is a [cache.Acquirer].
 //
 // A caller who finds no room is refused, with an error that says when there will be
 // some, or, if [Config].MaxWait allows, waits for it. To wait is to reserve: the
 // caller takes the next slot to come free, in order of arrival, and sleeps until then; it
 // asks the cache once. One who stops waiting leaves no gap: those behind it who wait for
 // the same limiter with the same cost move up by one, and the last of their slots is given
-// back, for which a cache that does not answer is given a second. (Only somebody who
-// asks the cache in between, and so takes the slot after that one, or who waits with
-// another cost, leaves it unused.) A wait that the context's deadline cannot cover is
+// back, for which a cache that does not answer is given a second. (That slot stays
+// unused if somebody asks the cache before it is given back, and so has the one after it,
+// or if one who waits with another cost has a later one.) A wait that the context's deadline cannot cover is
 // refused at once and takes nothing. A refusal takes nothing either, so asking again and
 // again makes no wait longer.
 //
@@ -32,7 +32,8 @@
 //     arrival, or while waiting.
 //
 // All but the last match [resilience.ErrRejected] where they stand for a call that was
-// not made. What the call itself returns is passed on as it is, and never looked at.
+// not made; [Limiter.Remaining] and [Limiter.Reset] return them as they are. What the call
+// itself returns is passed on as it is, and never looked at.
 //
 // # Zero values and concurrency
 //
@@ -45,8 +46,8 @@
 //
 // A counter per clock bucket lets twice the limit through around the edge of a bucket. A
 // token bucket, and the generic cell rate algorithm, let nearly twice the limit
-// through after a pause. Two weighted buckets guess. All are cheaper, and for none of
-// them is there an instant of which one can say: then you will be admitted.
+// through after a pause. Two weighted buckets guess. All are cheaper, and none of them
+// keeps the limit in every span of a window.
 package ratelimit
 
 import (
