@@ -167,8 +167,8 @@ type Config struct {
 	OnStoreError func(ctx context.Context, err error)
 }
 
-// A Breaker is a circuit, or one of several on one, for calls of any kind. Make one
-// with [New].
+// A Breaker guards calls of any kind with a circuit: one of its own or, on a shared
+// cache, the one of its name. Make one with [New].
 type Breaker struct {
 	cfg    Config
 	kv     cache.KeyValue
@@ -274,7 +274,7 @@ func (b *Breaker) classify(ctx context.Context, err error) Outcome {
 	return Classify(ctx, err)
 }
 
-// State returns what the circuit is, and changes nothing: a circuit whose timeout has
+// State returns the state of the circuit and changes nothing: a circuit whose timeout has
 // passed is half-open, whether or not anybody has called since. With a shared cache
 // the answer may be as old as [Config.Staleness]. After an error it is Closed, since
 // calls are let through.

@@ -25,13 +25,14 @@ func (e *OpenError) Error() string {
 	return fmt.Sprintf("breaker: circuit %q is %v, retry after %v", e.Name, e.State, e.Wait)
 }
 
-// RetryAfter returns Wait, for [resilience.RetryAfter]. It is always above zero. Of an
-// open circuit it is the rest of the time until it may be probed, and never too short:
-// at most a millisecond too long in the process that opened it, and in the others by at
-// most as much as the circuit was opened for, since a process that finds a circuit open
-// cannot know since when, because no instant is ever compared with another host's clock.
-// When a half-open one is decided nobody knows, and it is the recovery timeout or the
-// probe's lease, whichever is shorter.
+// RetryAfter returns Wait, for [resilience.RetryAfter]. It is always above zero.
+//
+// Of an open circuit it is the time until it may be probed. It is never too short. In the
+// process that opened the circuit it is at most a millisecond too long; in the others it
+// may be too long by up to the whole time for which the circuit was opened, since no
+// instant is ever compared with another host's clock, and a process that finds a circuit
+// open cannot know since when. Of a half-open circuit nobody knows when it will be decided;
+// the result is the recovery timeout or the probe's lease, whichever is shorter.
 func (e *OpenError) RetryAfter() time.Duration { return e.Wait }
 
 // Is reports whether target is [resilience.ErrRejected].

@@ -18,7 +18,7 @@ type Permit struct {
 }
 
 // Done settles the permit with the call's error, of which [Config.Classify] says
-// what it is. The context is the call's. It does not end the report if it is done.
+// what it is. The context is the call's; the report is made even if it is done.
 func (p *Permit) Done(ctx context.Context, err error) {
 	if p.settled.Swap(true) {
 		return
@@ -28,8 +28,8 @@ func (p *Permit) Done(ctx context.Context, err error) {
 	outcome = p.b.classify(ctx, err)
 }
 
-// Settle settles the permit with an outcome. The context does not end the report if
-// it is done.
+// Settle settles the permit with an outcome. The report is made even if the context is
+// done.
 func (p *Permit) Settle(ctx context.Context, o Outcome) {
 	if !p.settled.Swap(true) {
 		p.b.settle(ctx, p.grant, o)
