@@ -63,8 +63,8 @@ func (c *Cache) GiveBack(ctx context.Context, key string, s cache.Slot) error {
 	return nil
 }
 
-// Used implements [cache.Acquirer]. A weight that is more than an int64 holds, as
-// many waiting hits may have together, is given as the largest.
+// Used implements [cache.Acquirer]. A sum beyond the range of int64, which
+// many waiting hits may have, is returned as the largest int64.
 func (c *Cache) Used(ctx context.Context, key string, window time.Duration) (int64, error) {
 	if window < time.Microsecond {
 		return 0, &cache.ArgumentError{Op: "used", Field: "window", Value: window, Want: "at least 1µs"}

@@ -32,9 +32,9 @@
 //
 // On a 64-bit machine a series with one hit costs about 190 bytes and a value about
 // 120, the bytes of a short key included. A further hit costs 8 bytes, or 16 in a series
-// that ever had a weight but one, and up to twice that right after its ring has grown.
+// that ever had a weight other than 1, and up to twice that right after its ring has grown.
 // BenchmarkMemory measures these. Keys and values are copied, so that a small part of
-// something large does not keep all of it.
+// something large does not keep all of it alive.
 //
 // # Cost
 //

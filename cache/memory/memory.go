@@ -56,7 +56,7 @@ func (c *Cache) Close() error {
 }
 
 // Len returns how many values and series are held, expired ones that were not yet
-// reclaimed included. It is for tests and for watching.
+// reclaimed included. It is for tests and for monitoring.
 func (c *Cache) Len() int {
 	return count(c.values) + count(c.series)
 }
