@@ -20,10 +20,10 @@
 //
 // A failure is any error that is not an answer: not [cache.CorruptError],
 // [cache.ArgumentError], [cache.ErrNotInteger], [cache.ErrOverflow] or
-// [cache.ErrClosed], and not that the caller's own context is done. But operations
-// that run into their callers' deadlines, one after the other and without an answer in
-// between, are a failure too: a store that hangs must not be waited for until an
-// adapter's patience ends by callers who have less.
+// [cache.ErrClosed], and not that the caller's own context is done. But three
+// operations that end at their callers' deadlines, with no answer in between, are a failure
+// too: callers with less time than the adapter's own limit would otherwise wait for a
+// store that hangs, again and again.
 //
 // # What it leaves open
 //
