@@ -110,7 +110,7 @@ type MalformedCompletionError struct {
 	Status int
 	// Snippet is the beginning of what came, as [Snippet] makes it.
 	Snippet string
-	// Err is what is wrong with it; never nil.
+	// Err is what is wrong with it. An adapter always says so.
 	Err error
 }
 
@@ -120,7 +120,10 @@ func (e *MalformedCompletionError) Error() string {
 	if e.Status != 0 {
 		what = fmt.Sprintf("response with status %d is no completion", e.Status)
 	}
-	return fmt.Sprintf("provider: %s: %s; it begins %q", what, Snippet(e.Err.Error()), e.Snippet)
+	if e.Err != nil {
+		what += ": " + Snippet(e.Err.Error())
+	}
+	return fmt.Sprintf("provider: %s; it begins %q", what, e.Snippet)
 }
 
 // Is matches [ErrCompletion].

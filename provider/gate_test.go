@@ -148,6 +148,16 @@ func TestACompletionErrorUnwrapsToItsCause(t *testing.T) {
 		`provider: response with status 200 is no completion: theirs; it begins "<html>"`)
 }
 
+// As a fake's answer, say.
+func TestAnErrorThatIsNotFilledInHasAText(t *testing.T) {
+	for _, err := range []error{
+		&provider.EmptyCompletionError{}, &provider.TruncatedCompletionError{}, &provider.RefusedCompletionError{},
+		&provider.MalformedCompletionError{}, &provider.HostError{}, &provider.RequestError{},
+	} {
+		assert.Regexp(t, `^provider: .`, err.Error())
+	}
+}
+
 func TestAnErrorQuotesABoundedPart(t *testing.T) {
 	s := schemaOf[invoice](t)
 	for _, text := range []string{
