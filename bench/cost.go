@@ -66,10 +66,10 @@ func RedisBytes(tb testing.TB, server *Server) (few, many Bytes) {
 	return few, many
 }
 
-// A Cost is what a server works for one call, in microseconds, by its own account: in the
-// script or command, and all that its main thread does, one after the other or for many
-// callers at once.
-type Cost struct{ Script, Thread, Busy float64 }
+// A Cost is what a server works for one call, in microseconds, by its own account: all
+// that its main thread does if calls come one after the other, and if many callers keep it
+// busy, and what of the latter is the script or command itself.
+type Cost struct{ Thread, Busy, Script float64 }
 
 // ServerCost measures this with n calls, and as many per caller.
 func ServerCost(tb testing.TB, server *Server, work Work, n int, command string) (c Cost) {
@@ -81,14 +81,14 @@ func ServerCost(tb testing.TB, server *Server, work Work, n int, command string)
 		return 1e6 * (user + system)
 	}
 	work(100)
-	check(client.ConfigResetStat(ctx).Err())
 	before := cpu()
 	work(n)
 	c.Thread = (cpu() - before) / float64(n)
-	c.Script = usecPerCall(tb, client, command)
+	check(client.ConfigResetStat(ctx).Err())
 	before = cpu()
 	batch(work, Callers, n/Callers)
 	c.Busy = (cpu() - before) / float64(n/Callers*Callers)
+	c.Script = usecPerCall(tb, client, command)
 	return c
 }
 
