@@ -63,6 +63,8 @@ func run(ctx context.Context, out io.Writer) error {
 		return answer, err
 	})
 
+	fmt.Fprint(out, "Two hosts can answer the same question. South is asked when north does not answer, and north\n"+
+		"is down from 1.0s to 3.0s. A line is a question: what became of it at north, and the answer.\n\n")
 	for time.Since(start) < 5*time.Second {
 		age := time.Since(start)
 		north.down.Store(age > time.Second && age < 3*time.Second)

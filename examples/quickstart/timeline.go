@@ -34,9 +34,12 @@ func (t *timeline) printf(format string, args ...any) {
 
 func (t *timeline) begin() {
 	t.printf("%d goroutines call a host through breaker, limiter and retry, for %v. More than\n"+
-		"%d requests in half a second knock it over. One # is 5 that it saw in half a second.\n\n"+
+		"%d requests in half a second knock it over. A row is the half second up to its time:\n"+
+		"what the host was like, the requests it saw (one # is 5), the calls it answered, the\n"+
+		"retries, and the calls that the limiter refused, that the circuit refused, and that failed\n"+
+		"at the host.\n\n"+
 		"%7s  %-22s %-24s %8s %7s %8s %8s %7s\n",
-		callers, dayLength, capacity, "", "the host", "it saw", "answered", "retried", "limited", "circuit", "failed")
+		callers, dayLength, capacity, "", "the host", "requests", "answered", "retried", "limiter", "circuit", "failed")
 }
 
 // play prints rows until the day is over.
@@ -78,10 +81,11 @@ func (t *timeline) circuitChanged(_ context.Context, c breaker.Transition) {
 func (t *timeline) end(guarded *host, with tally, bare *host, without tally) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	fmt.Fprintln(t.out)
+	fmt.Fprint(t.out, "\nMeanwhile as many callers went through the same day with a host of their own and, instead\n"+
+		"of the chain, a loop that tries three times without a pause.\n\n")
 	w := tabwriter.NewWriter(t.out, 0, 0, 3, ' ', tabwriter.AlignRight)
 	row := func(what string, with, without any) { fmt.Fprintf(w, "%s\t%v\t%v\t\n", what, with, without) }
-	row("", "with the chain", "three attempts at once")
+	row("", "with the chain", "with the loop")
 	row("requests the host saw", guarded.requests.Load(), bare.requests.Load())
 	row("of them in vain", guarded.useless.Load(), bare.useless.Load())
 	row("most in half a second", guarded.busiest.Load(), bare.busiest.Load())
