@@ -197,6 +197,52 @@ func TestExhaustedPoolIsAnOutageAndPasses(t *testing.T) {
 	require.Eventually(t, func() bool { _, _, err := c.Get(bg, "k"); return err == nil }, time.Second, time.Millisecond)
 }
 
+// A server that is slow is no limit that is reached, and holds nobody for longer than they
+// have.
+func TestASlowServerIsAnOutageForThoseWhoHaveNoTimeAndPasses(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := redistest.NewProxy(t, s)
+	client := driver.NewClient(&driver.Options{Addr: p.Addr(), PoolSize: 5})
+	defer client.Close()
+	c, err := redis.New(client, redis.Config{Timeout: 250 * time.Millisecond})
+	require.NoError(t, err)
+	warm(t, c)
+	p.Delay(100 * time.Millisecond)
+	var all sync.WaitGroup
+	var granted, away atomic.Int64
+	for range 500 {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(bg, 300*time.Millisecond)
+			defer cancel()
+			start := time.Now()
+			g, err := c.Acquire(ctx, "k", unit(1000, time.Minute, 0))
+			assert.Less(t, time.Since(start), 300*time.Millisecond+slack)
+			var outage *cache.UnavailableError
+			switch {
+			case err == nil:
+				assert.True(t, g.OK, "the limit is twice as high")
+				granted.Add(1)
+			case errors.As(err, &outage) || errors.Is(err, context.DeadlineExceeded):
+				away.Add(1)
+			default:
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("%d granted, %d away", granted.Load(), away.Load())
+	p.Delay(0)
+	start := time.Now()
+	require.Eventually(t, func() bool { _, _, err := c.Get(bg, "k"); return err == nil }, time.Second, time.Millisecond)
+	require.Less(t, time.Since(start), time.Second)
+	time.Sleep(2 * slack) // what came too late is given back
+	used, err := c.Used(bg, "k", time.Minute)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, used, granted.Load(), "who was admitted is counted")
+	t.Logf("%d used", used)
+}
+
 // A thousand operations that the client does not give up must not become ten thousand.
 func TestAbandonedOperationsAreBounded(t *testing.T) {
 	t.Parallel()
@@ -244,7 +290,9 @@ func TestNothingIsLeftAfterAnOutage(t *testing.T) {
 	s := redistest.Start(t)
 	before := runtime.NumGoroutine()
 	const read = 300 * time.Millisecond
-	client := driver.NewClient(&driver.Options{Addr: s.Addr(), ReadTimeout: read, WriteTimeout: read, DialTimeout: read})
+	client := driver.NewClient(&driver.Options{
+		Addr: s.Addr(), PoolSize: 4, ReadTimeout: read, WriteTimeout: read, DialTimeout: read,
+	})
 	c, err := redis.New(client, redis.Config{Timeout: 50 * time.Millisecond})
 	require.NoError(t, err)
 	warm(t, c)
@@ -262,8 +310,19 @@ func TestNothingIsLeftAfterAnOutage(t *testing.T) {
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	assert.Zero(t, strings.Count(string(stacks), "redis.(*Cache)"), "%s", stacks)
 	s.Resume()
+	for range 20 {
+		_, err := c.Acquire(bg, "k", unit(1000, time.Minute, 0))
+		require.NoError(t, err)
+	}
+	o, stats := client.Options(), client.PoolStats()
+	assert.LessOrEqual(t, int(stats.TotalConns), o.PoolSize)
+	// The one that asks is of the test, and batches have a pool of their own.
+	assert.Eventually(t, func() bool {
+		return s.Stats("connected_clients") <= int64(1+o.PoolSize+max(o.PipelinePoolSize, driver.DefaultPipelinePoolSize))
+	}, 2*time.Second, 10*time.Millisecond)
 	require.NoError(t, client.Close())
 	assert.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+1 }, 6*time.Second, 10*time.Millisecond)
+	assert.Eventually(t, func() bool { return s.Stats("connected_clients") == 1 }, 2*time.Second, 10*time.Millisecond)
 }
 
 func TestReplicaIsAnOutageUntilItIsPromoted(t *testing.T) {

@@ -6,15 +6,18 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
-// A Proxy stands between a client and a server and loses what it is told to lose.
+// A Proxy stands between a client and a server and loses or delays what it is
+// told to.
 type Proxy struct {
 	listener net.Listener
 	target   string
 
 	mu    sync.Mutex
 	drop  func(n int) bool
+	delay time.Duration
 	n     int
 	conns []net.Conn
 }
@@ -49,6 +52,13 @@ func (p *Proxy) Drop(drop func(n int) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop, p.n = drop, 0
+}
+
+// Delay has each reply, one after the other on a connection, arrive later by d.
+func (p *Proxy) Delay(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay = d
 }
 
 // Replies returns how many replies have arrived since Drop.
@@ -116,9 +126,10 @@ func (p *Proxy) accept(running *sync.WaitGroup) {
 
 func (p *Proxy) lose() bool {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	lost := p.drop != nil && p.drop(p.n)
+	delay, lost := p.delay, p.drop != nil && p.drop(p.n)
 	p.n++
+	p.mu.Unlock()
+	time.Sleep(delay)
 	return lost
 }
 
