@@ -17,7 +17,7 @@
 // or neither. The outcome belongs to the circuit as it was when the call was let
 // through. What a call from before the circuit opened reports later neither closes it
 // nor opens it again, and is not counted when it is closed once more. A panic in the
-// call, or a runtime.Goexit, is a failure, and goes on its way.
+// call, or a runtime.Goexit, is a failure, and propagates.
 //
 // The failures of a run are forgotten all together: by a success, or when the
 // recovery timeout has passed since the first of them. Five failures in a second are
