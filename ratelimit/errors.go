@@ -15,11 +15,11 @@ import (
 type ExceededError struct {
 	Name   string // of the limiter
 	Key    string
-	Cost   int // what the call counts
+	Cost   int // how much the call counts
 	Limit  int
 	Window time.Duration
-	// Wait is how long from now there will be room for Cost if nobody else comes. Zero
-	// is never: Cost is above Limit.
+	// Wait is how long it takes until there is room for Cost, if nobody else comes. Zero
+	// means never: Cost is above Limit.
 	Wait time.Duration
 }
 

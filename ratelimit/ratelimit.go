@@ -75,7 +75,7 @@ type Config struct {
 	// [cache.Acquirer], what [cache.AcquirerOf] says holds.
 	Cache cache.Cache
 
-	// MaxWait is how long a caller may have to wait for a slot. Zero is not at all.
+	// MaxWait is how long a caller may have to wait for a slot. Zero refuses at once.
 	MaxWait time.Duration
 
 	// WhenUnavailable says what to do when the cache gives no answer: Refuse, which is
