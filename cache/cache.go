@@ -29,9 +29,9 @@
 //
 // # Lifetimes
 //
-// The interfaces have no Close: who is handed a cache has borrowed it and has no
-// way to close it. What opened something has a Close that closes it, more than once
-// if need be; a method called after that returns [ErrClosed].
+// The interfaces have no Close: whoever is handed a cache has borrowed it and has no
+// way to close it. The type that an implementation's constructor returns has one, which
+// may be called more than once; every other method then returns [ErrClosed].
 package cache
 
 import (
