@@ -40,11 +40,12 @@
 //
 // A call costs the same whatever the limit, the window and the number of hits in it,
 // but for a logarithm of how many hits left the window since the last call, or, with
-// weights or where callers wait, of how many are in it. Two things do not. A ring that
-// grows and a map that is made small are copied, which spread over the calls that led
-// there is little. And giving back a slot that is not the last, or recording a hit out of
-// order, moves those behind it in memory. In the steady state Acquire, GiveBack of a last slot, Used,
-// Get, GetMany, CountHits and OldestHit allocate nothing.
+// weights or where callers wait, of how many are in it. Two things
+// are exceptions. A ring that grows and a map that is made small are copied, which is
+// little when spread over the calls that led there. And giving back a slot that is not the
+// last, or recording a hit out of order, moves those behind it in memory. In the steady
+// state Acquire, GiveBack of a last slot, Used, Get, GetMany, CountHits and OldestHit
+// allocate nothing.
 //
 // # Errors
 //
