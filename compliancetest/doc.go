@@ -41,7 +41,7 @@
 //
 // # Roads not taken
 //
-// A suite that took caches of one fixed type would not let a test look at its own.
-// Rules are not exported one by one: an implementation that keeps some of them is not
+// A harness without a type parameter would have each test convert a cache back to its own
+// type, in Close for instance. Rules are not exported one by one: an implementation that keeps some of them is not
 // one. For working on a single rule there is go test -run.
 package compliancetest

@@ -15,8 +15,8 @@ import (
 // any run, so any number of suites may share one server. The one exception is the
 // empty key, which the rules about it delete before and after.
 type Harness[C any] struct {
-	// New returns a cache to try one rule on. What else it opens is its own to
-	// dispose of, for instance by the Cleanup of the test that calls Run.
+	// New returns a cache to try one rule on. Whatever else it opens it has to
+	// dispose of itself, for instance by the Cleanup of the test that calls Run.
 	New func() (C, error)
 
 	// Close closes a cache that New returned. It is called after each rule, and is

@@ -24,8 +24,8 @@ type LLMHarness struct {
 	New func(answer func(text string) HostAnswer) (HostedLLM, error)
 
 	// Cannot tells that the host has no way to give an answer of this kind: some have no
-	// reasoning, no filter, or say nothing of the usage. The rules leave it out. Nil means that it can give all
-	// of them.
+	// reasoning or no filter, or say nothing of the usage. The rules leave such answers out.
+	// Nil means that it can give all of them.
 	Cannot func(HostAnswer) bool
 
 	// Bubble tells that model and host live in this process, without a connection, and
