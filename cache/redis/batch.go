@@ -86,7 +86,7 @@ func (d *dispatcher) flyAlone(p *passenger) {
 	}
 	defer d.c.underWay.Release(1)
 	if p.arrive(d.c.send(p.ctx, p.cmd, acquireScript)) {
-		d.c.takeBack(p)
+		d.c.takeBack([]*passenger{p})
 	}
 }
 
@@ -137,58 +137,64 @@ func (d *dispatcher) fly(batch []*passenger) {
 	defer d.c.underWay.Release(1)
 	// A client that ignores the context would hold the place for longer.
 	defer context.AfterFunc(ctx, f.land)()
-	leftover := d.c.sendAll(ctx, present)
-	f.land()
-	for _, p := range leftover {
-		d.c.takeBack(p)
+	cmds := make([]redis.Cmder, len(present))
+	for i, p := range present {
+		cmds[i] = p.cmd
 	}
+	d.c.sendAll(ctx, cmds, acquireScript)
+	var late []*passenger
+	for _, p := range present {
+		if p.arrive(p.cmd.Err()) {
+			late = append(late, p)
+		}
+	}
+	f.land()
+	d.c.takeBack(late)
 }
 
-// sendAll is one round trip for all, or two if the server does not know the script. It
-// returns those who had gone when their slot came.
-func (c *Cache) sendAll(ctx context.Context, batch []*passenger) (leftover []*passenger) {
-	var unknown []*passenger
-	arrive := func(p *passenger) {
-		if p.arrive(p.cmd.Err()) {
-			leftover = append(leftover, p)
-		}
-	}
+// sendAll is one round trip for all, or two if the server does not know the script. Each
+// command has its own error.
+func (c *Cache) sendAll(ctx context.Context, cmds []redis.Cmder, s *script) {
 	pipe := c.client.Pipeline()
-	for _, p := range batch {
-		p.cmd.SetFirstKeyPos(3)
-		_ = pipe.Process(ctx, p.cmd)
-	}
-	_, _ = pipe.Exec(ctx) // each command has its own error
-	for _, p := range batch {
-		if err := p.cmd.Err(); err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-			unknown = append(unknown, p)
-			continue
-		}
-		arrive(p)
-	}
-	if len(unknown) == 0 {
-		return leftover
-	}
-	for i, p := range unknown {
-		if i == 0 { // and after it the server knows
-			args := p.cmd.Args()
-			args[0], args[1] = "eval", acquireScript.text
-		}
-		p.cmd.SetErr(nil)
-		_ = pipe.Process(ctx, p.cmd)
+	for _, cmd := range cmds {
+		cmd.SetFirstKeyPos(3)
+		_ = pipe.Process(ctx, cmd)
 	}
 	_, _ = pipe.Exec(ctx)
-	for _, p := range unknown {
-		arrive(p)
+	unknown := 0
+	for _, cmd := range cmds {
+		if err := cmd.Err(); err == nil || !redis.HasErrorPrefix(err, "NOSCRIPT") {
+			continue
+		}
+		if unknown == 0 { // and after it the server knows
+			args := cmd.Args()
+			args[0], args[1] = "eval", s.text
+		}
+		unknown++
+		cmd.SetErr(nil)
+		_ = pipe.Process(ctx, cmd)
 	}
-	return leftover
+	if unknown > 0 {
+		_, _ = pipe.Exec(ctx)
+	}
 }
 
-// takeBack gives back the slot of a caller who went before it came, so that nobody has to
-// wait for a call that is not made. Nobody hears of it if that fails, and the slot counts.
-func (c *Cache) takeBack(p *passenger) {
+// takeBack gives back the slots of callers who went before they came, so that nobody has
+// to wait for calls that are not made. Nobody hears of it if that fails, and the slots
+// count.
+func (c *Cache) takeBack(late []*passenger) {
+	if len(late) == 0 {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
-	cmd := redis.NewIntCmd(ctx, giveBackScript.args(1, p.key, p.id, p.cmd.Val()[2])...)
-	_ = c.send(ctx, cmd, giveBackScript)
+	cmds := make([]redis.Cmder, len(late))
+	for i, p := range late {
+		cmds[i] = redis.NewIntCmd(ctx, giveBackScript.args(1, p.key, p.id, p.cmd.Val()[2])...)
+	}
+	if len(cmds) == 1 {
+		_ = c.send(ctx, cmds[0], giveBackScript)
+		return
+	}
+	c.sendAll(ctx, cmds, giveBackScript)
 }

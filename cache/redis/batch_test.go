@@ -3,6 +3,7 @@ package redis_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -268,4 +269,51 @@ func TestASlotThatComesWhenTheCallerHasGoneIsGivenBack(t *testing.T) {
 	for start := time.Now(); used(t, c) > 0 || s.Calls("zadd") < 5; time.Sleep(5 * time.Millisecond) {
 		require.Less(t, time.Since(start), 3*time.Second, "%d hits are left", used(t, c))
 	}
+}
+
+// One after the other, those of a large batch would take as long as they are many.
+func TestSlotsOfABatchThatComeTooLateAreGivenBackTogether(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := redistest.NewProxy(t, s)
+	c := open(t, "redis://"+p.Addr())
+	warm(t, c)
+	const late, delay = 100, 100 * time.Millisecond
+	p.Delay(delay)
+	var all sync.WaitGroup
+	for _, script := range []string{"known", "forgotten"} {
+		before := s.Calls("zadd")
+		for i := range late {
+			all.Go(func() {
+				if i >= flights {
+					time.Sleep(delay / 4)
+				}
+				ctx, cancel := context.WithTimeout(bg, delay+delay/2)
+				defer cancel()
+				_, _ = c.Acquire(ctx, "k"+script, unit(1000, time.Minute, time.Minute))
+			})
+		}
+		time.Sleep(delay)
+		if script == "forgotten" {
+			s.Do("SCRIPT", "FLUSH")
+		}
+		all.Wait()
+		for start := time.Now(); ; time.Sleep(delay / 10) {
+			// Those of the first flights were in time, and have been used.
+			if s.Calls("zadd")-before > flights && s.Do("ZCARD", seriesOf(s, "k"+script)).(int64) <= flights {
+				break
+			}
+			require.Less(t, time.Since(start), 20*delay, "%s", script)
+		}
+	}
+}
+
+// seriesOf returns the server's key of a series.
+func seriesOf(s *redistest.Server, key string) string {
+	for _, k := range keys(s) {
+		if strings.HasSuffix(k, "{"+key+"}:h") {
+			return k
+		}
+	}
+	return "none"
 }
