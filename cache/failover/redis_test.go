@@ -3,6 +3,8 @@ package failover_test
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -78,4 +80,60 @@ func TestARealStoreGoesAwayAndReturns(t *testing.T) {
 	state, err := circuit.State(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, breaker.Closed, state)
+}
+
+// A primary that answers what reads and refuses what writes is left and returned to, but no
+// more often than the cool-down says, and nobody who calls is told of it.
+func TestAPrimaryThatOnlyReadsIsLeftOnceInACoolDown(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	for name, refuse := range map[string]func(*redistest.Server){
+		"a replica":     func(s *redistest.Server) { s.Do("REPLICAOF", "127.0.0.1", "1") },
+		"out of memory": func(s *redistest.Server) { s.Do("CONFIG", "SET", "maxmemory", "1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			shared, err := redis.Open(server.URL(), redis.Config{Timeout: 3 * time.Second})
+			require.NoError(t, err)
+			defer shared.Close()
+			const coolDown, limit, window = 100 * time.Millisecond, 10, 200 * time.Millisecond
+			var left atomic.Int64
+			store := mustNew(t, shared, memory.New(), failover.Config{
+				CoolDown: coolDown,
+				OnLeave:  func(context.Context, error) { left.Add(1) },
+			})
+			limiter, err := ratelimit.New(limit, window, ratelimit.Config{Cache: store})
+			require.NoError(t, err)
+			circuit, err := breaker.New(breaker.Config{Cache: store, RecoveryTimeout: 300 * time.Millisecond})
+			require.NoError(t, err)
+			require.NoError(t, limiter.Acquire(ctx, "k"))
+			refuse(server)
+
+			start, down := time.Now(), errors.New("down")
+			var admitted, runs atomic.Int64
+			var all sync.WaitGroup
+			for range 4 {
+				all.Go(func() {
+					for time.Since(start) < time.Second {
+						err := limiter.Acquire(ctx, "k")
+						if err == nil {
+							admitted.Add(1)
+						} else if _, ok := errors.AsType[*ratelimit.ExceededError](err); !ok {
+							t.Errorf("%v", err)
+						}
+						err = circuit.Do(ctx, func(context.Context) error { runs.Add(1); return down })
+						assert.True(t, errors.Is(err, down) || errors.Is(err, resilience.ErrRejected), "%v", err)
+						time.Sleep(time.Millisecond)
+					}
+				})
+			}
+			all.Wait()
+			took := time.Since(start)
+			assert.Positive(t, left.Load())
+			assert.LessOrEqual(t, left.Load(), 1+int64(took/coolDown))
+			assert.LessOrEqual(t, admitted.Load(), limit*(1+int64(took/window)))
+			assert.Less(t, runs.Load(), int64(100), "of about a thousand")
+		})
+	}
 }
