@@ -56,8 +56,8 @@ func (c Constant) check() error {
 // reached it the spread is cut off above, not pushed together: with a Jitter of
 // 0.1 they wait between 0.9 Max and Max. Nothing overflows, whatever the attempt.
 type Exponential struct {
-	// Base is the delay after the first attempt, before the spread. Zero means
-	// that there is never a delay.
+	// Base is the delay after the first attempt, before the spread. It must be above
+	// zero: Constant(0) is no delay, and a forgotten Base is not.
 	Base time.Duration
 
 	// Max is the longest delay, at least Base. Zero means no maximum but
@@ -108,8 +108,7 @@ func (e Exponential) check() error {
 // The three jitters are those of Marc Brooker, "Exponential Backoff And Jitter",
 // AWS Architecture Blog, 2015, which compares them.
 type FullJitter struct {
-	// Base is the longest delay after the first attempt. Zero means that there is
-	// never a delay.
+	// Base is the longest delay after the first attempt. It must be above zero.
 	Base time.Duration
 
 	// Max is the longest delay, at least Base. Zero means no maximum but
@@ -128,8 +127,7 @@ func (f FullJitter) check() error { return checkRange("FullJitter", f.Base, f.Ma
 // Base after the first attempt and doubles up to Max. Unlike [FullJitter] it
 // always waits for at least half of the bound.
 type EqualJitter struct {
-	// Base is the longest delay after the first attempt. Zero means that there is
-	// never a delay.
+	// Base is the longest delay after the first attempt. It must be above zero.
 	Base time.Duration
 
 	// Max is the longest delay, at least Base. Zero means no maximum but
@@ -153,7 +151,7 @@ func (e EqualJitter) check() error { return checkRange("EqualJitter", e.Base, e.
 // calls in three that have reached the maximum wait exactly that long. Here the
 // range is capped and not the draw, so that they stay apart.
 type Decorrelated struct {
-	// Base is the shortest delay. Zero means that there is never a delay.
+	// Base is the shortest delay. It must be above zero.
 	Base time.Duration
 
 	// Max is the longest delay, at least Base. Zero means no maximum but
@@ -200,8 +198,8 @@ func ceiling(limit time.Duration) time.Duration {
 }
 
 func checkRange(family string, base, limit time.Duration) error {
-	if err := notNegative(family+".Base", base); err != nil {
-		return err
+	if base <= 0 {
+		return fmt.Errorf("%s.Base is %v, want above 0 (Constant(0) is no delay)", family, base)
 	}
 	if err := notNegative(family+".Max", limit); err != nil {
 		return err

@@ -75,6 +75,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"time"
 
 	"github.com/resilience-toolkit/resilience"
@@ -199,6 +200,9 @@ func (c Config) check() error {
 	}
 	if err := notNegative("MaxHint", c.MaxHint); err != nil {
 		return err
+	}
+	if v := reflect.ValueOf(c.Backoff); v.Kind() == reflect.Pointer && v.IsNil() {
+		return fmt.Errorf("Backoff is a nil %T", c.Backoff)
 	}
 	if b, ok := c.Backoff.(interface{ check() error }); ok {
 		if err := b.check(); err != nil {
