@@ -32,7 +32,7 @@ func (b *Breaker) admit(ctx context.Context) (grant, error) {
 	case v.free:
 		return grant{phase: v.phase}, nil
 	case b.closed.Load():
-		return grant{}, b.usable(ctx)
+		return grant{}, &closedError{b.cfg.Name}
 	case b.owned != nil && v.waiting:
 		if wait := v.until - b.now(); wait > 0 {
 			return grant{}, b.stillOpen(wait)

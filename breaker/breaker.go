@@ -89,6 +89,7 @@ package breaker
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -208,6 +209,9 @@ func New(cfg Config) (*Breaker, error) {
 		if f.bad {
 			return nil, fmt.Errorf("breaker: %s is %v, want %s", f.name, f.value, f.accepted)
 		}
+	}
+	if v := reflect.ValueOf(cfg.Cache); v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, fmt.Errorf("breaker: Cache is a nil %T", cfg.Cache)
 	}
 	cfg.FailureThreshold = orElse(cfg.FailureThreshold, defaultThreshold)
 	cfg.RecoveryTimeout = orElse(cfg.RecoveryTimeout, defaultTimeout)
@@ -377,7 +381,7 @@ func (b *Breaker) Close() error {
 // usable returns the error of a method that cannot begin.
 func (b *Breaker) usable(ctx context.Context) error {
 	if b.closed.Load() {
-		return fmt.Errorf("breaker: circuit %q: %w", b.cfg.Name, cache.ErrClosed)
+		return &closedError{b.cfg.Name}
 	}
 	return resilience.ContextError(ctx)
 }

@@ -38,13 +38,14 @@ func everywhere(t *testing.T, test func(t *testing.T, kv cache.KeyValue)) {
 
 func TestNewNamesTheFieldAndTheValue(t *testing.T) {
 	for want, cfg := range map[string]breaker.Config{
-		"FailureThreshold is -1,": {FailureThreshold: -1},
-		"RecoveryTimeout is -1s,": {RecoveryTimeout: -time.Second},
-		"Probes is -3,":           {Probes: -3},
-		"Probes is 1001,":         {Probes: 1001},
-		"ProbeLease is -1ns,":     {ProbeLease: -1},
-		"ProbeLease is 1µs,":      {ProbeLease: time.Microsecond},
-		"Staleness is -1ms,":      {Staleness: -time.Millisecond},
+		"FailureThreshold is -1,":      {FailureThreshold: -1},
+		"Cache is a nil *memory.Cache": {Cache: (*memory.Cache)(nil)},
+		"RecoveryTimeout is -1s,":      {RecoveryTimeout: -time.Second},
+		"Probes is -3,":                {Probes: -3},
+		"Probes is 1001,":              {Probes: 1001},
+		"ProbeLease is -1ns,":          {ProbeLease: -1},
+		"ProbeLease is 1µs,":           {ProbeLease: time.Microsecond},
+		"Staleness is -1ms,":           {Staleness: -time.Millisecond},
 	} {
 		_, err := breaker.New(cfg)
 		require.Error(t, err)
@@ -603,6 +604,7 @@ func TestClosingReleasesOnlyWhatWasMade(t *testing.T) {
 			require.NoError(t, closed.Close())
 			require.NoError(t, closed.Close())
 			assert.ErrorIs(t, closed.Do(t.Context(), succeed), cache.ErrClosed)
+			assert.ErrorIs(t, closed.Do(t.Context(), succeed), resilience.ErrRejected, "no call was made")
 			_, err := closed.Allow(t.Context())
 			assert.ErrorIs(t, err, cache.ErrClosed)
 			_, err = closed.State(t.Context())

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/resilience-toolkit/resilience"
+	"github.com/resilience-toolkit/resilience/cache"
 )
 
 // An OpenError is the refusal of a call by a circuit that is open, or half-open
@@ -37,6 +38,15 @@ func (e *OpenError) RetryAfter() time.Duration { return e.Wait }
 
 // Is reports whether target is [resilience.ErrRejected].
 func (e *OpenError) Is(target error) bool { return target == resilience.ErrRejected }
+
+// A closedError refuses whatever is asked of a breaker that was closed. It matches
+// [cache.ErrClosed] and, since no call was made, [resilience.ErrRejected].
+type closedError struct{ name string }
+
+func (e *closedError) Error() string {
+	return fmt.Sprintf("breaker: circuit %q: %v", e.name, cache.ErrClosed)
+}
+func (e *closedError) Unwrap() []error { return []error{cache.ErrClosed, resilience.ErrRejected} }
 
 // ErrLeaseLost is returned by [Permit.Renew] for a probe's permit whose place is no
 // longer its own. Somebody else may be probing, and what is reported changes nothing.
