@@ -53,6 +53,7 @@ package ratelimit
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -161,6 +162,9 @@ func New(limit int, window time.Duration, cfg Config) (*Limiter, error) {
 		return nil, fmt.Errorf("ratelimit: MaxWait is %v, want zero or more", cfg.MaxWait)
 	case cfg.WhenUnavailable != Refuse && cfg.WhenUnavailable != Admit:
 		return nil, fmt.Errorf("ratelimit: WhenUnavailable is %v, want Refuse or Admit", cfg.WhenUnavailable)
+	}
+	if v := reflect.ValueOf(cfg.Cache); v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, fmt.Errorf("ratelimit: Cache is a nil %T", cfg.Cache)
 	}
 	l := &Limiter{limit: limit, window: window, config: cfg}
 	if cfg.Cache == nil {

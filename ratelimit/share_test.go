@@ -31,6 +31,7 @@ func TestNewRefusesWhatHasNoMeaning(t *testing.T) {
 	}{
 		{0, time.Second, ratelimit.Config{}, "ratelimit: limit is 0, want"},
 		{-1, time.Second, ratelimit.Config{}, "ratelimit: limit is -1, want"},
+		{1, time.Second, ratelimit.Config{Cache: (*memory.Cache)(nil)}, "ratelimit: Cache is a nil *memory.Cache"},
 		{math.MinInt, time.Second, ratelimit.Config{}, "ratelimit: limit is -"},
 		{1, 0, ratelimit.Config{}, "ratelimit: window is 0s, want"},
 		{1, -time.Second, ratelimit.Config{}, "ratelimit: window is -1s, want"},
