@@ -46,6 +46,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -74,9 +75,9 @@ const defaultCoolDown = time.Second
 // [cache.MultiGetter]) that both have. The error names the argument that is wrong.
 func New(primary, local cache.Cache, cfg Config) (cache.Cache, error) {
 	switch {
-	case primary == nil:
+	case isNil(primary):
 		return nil, errors.New("failover: primary is nil, want a cache")
-	case local == nil:
+	case isNil(local):
 		return nil, errors.New("failover: local is nil, want a cache such as memory.New()")
 	case cfg.CoolDown < 0:
 		return nil, fmt.Errorf("failover: CoolDown is %v, want zero or more", cfg.CoolDown)
@@ -84,6 +85,13 @@ func New(primary, local cache.Cache, cfg Config) (cache.Cache, error) {
 		cfg.CoolDown = defaultCoolDown
 	}
 	return withCapabilities(&store{primary: side{Cache: primary}, local: side{local, true}, cfg: cfg}), nil
+}
+
+// isNil also finds a nil pointer in the interface: what is left of a cache whose
+// constructor's error nobody looked at.
+func isNil(c cache.Cache) bool {
+	v := reflect.ValueOf(c)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // A side is one of the two caches.

@@ -560,6 +560,7 @@ func TestBadInputIsNamed(t *testing.T) {
 	for want, try := range map[string]func() (cache.Cache, error){
 		"primary is nil":    func() (cache.Cache, error) { return failover.New(nil, m, failover.Config{}) },
 		"local is nil":      func() (cache.Cache, error) { return failover.New(m, nil, failover.Config{}) },
+		"primary is nil,":   func() (cache.Cache, error) { return failover.New((*memory.Cache)(nil), m, failover.Config{}) },
 		"CoolDown is -1ns,": func() (cache.Cache, error) { return failover.New(m, m, failover.Config{CoolDown: -1}) },
 	} {
 		_, err := try()
