@@ -53,8 +53,11 @@ func run(ctx context.Context, out io.Writer) error {
 	seen.begin()
 	without := make(chan tally, 1)
 	go func() { without <- crowd(ctx, bare, threeAttempts) }()
-	go seen.play(ctx, guarded)
+	over, played := make(chan struct{}), make(chan struct{})
+	go func() { defer close(played); seen.play(over, guarded) }()
 	with := crowd(ctx, guarded, chain.guard)
+	close(over)
+	<-played
 	seen.end(guarded, with, bare, <-without)
 	return nil
 }

@@ -43,16 +43,16 @@ func (t *timeline) begin() {
 }
 
 // play prints rows until the day is over.
-func (t *timeline) play(ctx context.Context, h *host) {
+func (t *timeline) play(over <-chan struct{}, h *host) {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	var before tally
 	var requests, retries int64
 	weather := h.now().name
-	for {
+	for last := false; !last; {
 		select {
-		case <-ctx.Done():
-			return
+		case <-over:
+			last = true
 		case <-ticker.C:
 		}
 		now, r, n := h.counts.read(), h.requests.Load(), t.retries.Load()
