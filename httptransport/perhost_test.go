@@ -9,6 +9,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"runtime"
 	"net/http/httptest"
 	"sync"
 	"sync/atomic"
@@ -290,7 +291,7 @@ func TestPolicyPerHostIsMadeOnceAndOnFirstUse(t *testing.T) {
 	p, err := httptransport.PerHost(func(host string) (resilience.Policy, error) {
 		n, _ := made.LoadOrStore(host, new(atomic.Int64))
 		n.(*atomic.Int64).Add(1)
-		time.Sleep(time.Millisecond)
+		runtime.Gosched()
 		return resilience.Join(), nil
 	}, httptransport.PerHostConfig{Key: func(req *http.Request) string { return req.URL.Path }})
 	require.NoError(t, err)
