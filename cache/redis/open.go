@@ -2,7 +2,9 @@ package redis
 
 import (
 	"fmt"
+	"math"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -57,6 +59,9 @@ func open(rawURL string, cfg Config) (redis.UniversalClient, error) {
 	if scheme != "redis" && scheme != "rediss" && u.Scheme != "unix" {
 		return nil, fmt.Errorf("redis: the URL's scheme is %q, want redis, rediss or unix, or redis+sentinel or redis+cluster", u.Scheme)
 	}
+	if err := checkCounts(u.Query()); err != nil {
+		return nil, err
+	}
 	u.Scheme = scheme
 	slow := max(readTimeout, cfg.Timeout)
 
@@ -78,6 +83,9 @@ func open(rawURL string, cfg Config) (redis.UniversalClient, error) {
 		if o.MasterName == "" {
 			return nil, fmt.Errorf("redis: the URL has no master_name, want the name that the sentinels know the master by")
 		}
+		if o.ReplicaOnly || o.RouteByLatency || o.RouteRandomly {
+			return nil, errReplicas // of which the driver panics, or says nothing to New
+		}
 		o.ContextTimeoutEnabled = true
 		limits(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.DialerRetries, slow)
 		return redis.NewFailoverClient(o), nil
@@ -93,6 +101,26 @@ func open(rawURL string, cfg Config) (redis.UniversalClient, error) {
 	default:
 		return nil, fmt.Errorf("redis: the URL's scheme ends in %q, want sentinel or cluster", topology)
 	}
+}
+
+// counts are the parameters that the driver panics at if they are out of range, or that
+// make it send nothing at all, with the least that means something.
+var counts = []struct {
+	name  string
+	least int
+}{
+	{"pool_size", 0}, {"min_idle_conns", 0}, {"max_idle_conns", 0}, {"max_active_conns", 0},
+	{"max_retries", -1}, {"max_redirects", -1},
+}
+
+func checkCounts(q url.Values) error {
+	for _, c := range counts {
+		n, err := strconv.Atoi(q.Get(c.name))
+		if err == nil && (n < c.least || n > math.MaxInt32) {
+			return fmt.Errorf("redis: the URL's %s is %d, want %d to %d", c.name, n, c.least, math.MaxInt32)
+		}
+	}
+	return nil
 }
 
 // addrs returns the URL with all hosts but the first as parameters, as the driver wants

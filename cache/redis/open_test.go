@@ -45,15 +45,24 @@ func TestOpenTakesEveryKindOfAddress(t *testing.T) {
 func TestOpenSaysWhatIsWrongWithAnAddress(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]string{
-		"":                                   `scheme is ""`,
-		"localhost:6379":                     `scheme is "localhost"`,
-		"http://localhost":                   `scheme is "http"`,
-		"redis+ring://localhost":             `ends in "ring"`,
-		"unix+cluster:///tmp/x":              `scheme is "unix+cluster"`,
-		"redis://localhost/notanumber":       "database",
-		"redis://localhost?no_such=1":        "no_such",
-		"redis+sentinel://localhost:26379":   "master_name",
-		"redis+cluster://localhost?max=many": "max",
+		"":                                               `scheme is ""`,
+		"localhost:6379":                                 `scheme is "localhost"`,
+		"http://localhost":                               `scheme is "http"`,
+		"redis+ring://localhost":                         `ends in "ring"`,
+		"unix+cluster:///tmp/x":                          `scheme is "unix+cluster"`,
+		"redis://localhost/notanumber":                   "database",
+		"redis://localhost?no_such=1":                    "no_such",
+		"redis+sentinel://localhost:26379":               "master_name",
+		"redis+cluster://localhost?max=many":             "max",
+		"redis://localhost?pool_size=-1":                 "pool_size is -1",
+		"redis+cluster://localhost?pool_size=3000000000": "pool_size is 3000000000",
+		"redis+sentinel://localhost?master_name=main&min_idle_conns=-1":     "min_idle_conns is -1",
+		"redis+cluster://localhost?max_redirects=-2":                        "max_redirects is -2",
+		"redis+cluster://localhost?read_only=true":                          "replicas",
+		"redis+cluster://localhost?route_by_latency=true":                   "replicas",
+		"redis+sentinel://localhost?master_name=main&replica_only=true":     "replicas",
+		"redis+sentinel://localhost?master_name=main&route_by_latency=true": "replicas",
+		"redis+sentinel://localhost?master_name=main&route_randomly=true":   "replicas",
 	} {
 		_, err := redis.Open(url, redis.Config{})
 		if assert.Error(t, err, url) {

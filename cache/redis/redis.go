@@ -66,6 +66,7 @@
 package redis
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -121,6 +122,8 @@ var (
 	_ cache.MultiGetter       = (*Cache)(nil)
 )
 
+var errReplicas = errors.New("redis: client reads from replicas, want one that reads from masters only")
+
 // New returns a cache over a client that stays the caller's: Close of the cache does
 // not close it. Any [redis.UniversalClient] will do that does not read from replicas; the
 // client's own time limits may be longer than Config.Timeout. No connection is made.
@@ -135,7 +138,7 @@ func New(client redis.UniversalClient, cfg Config) (*Cache, error) {
 	case *redis.ClusterClient:
 		o := c.Options()
 		if o.ReadOnly || o.RouteByLatency || o.RouteRandomly {
-			return nil, fmt.Errorf("redis: client reads from replicas, want one that reads from masters only")
+			return nil, errReplicas
 		}
 		minds = o.ContextTimeoutEnabled
 	}
