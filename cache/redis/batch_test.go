@@ -28,6 +28,8 @@ type gate struct {
 	alone   atomic.Int64
 	batches atomic.Int64
 	batched atomic.Int64
+	stop    chan struct{} // if not nil, holds up batches, without regard to the context
+	stopped atomic.Int64
 }
 
 func (g *gate) shut(deaf bool) (open func()) {
@@ -70,6 +72,10 @@ func (g *gate) ProcessPipelineHook(next driver.ProcessPipelineHook) driver.Proce
 		if cmds[0].Name() == "evalsha" { // and not what is said first on a connection
 			g.batches.Add(1)
 			g.batched.Add(int64(len(cmds)))
+			if g.stop != nil {
+				g.stopped.Add(1)
+				<-g.stop
+			}
 		}
 		return next(ctx, cmds)
 	}
@@ -224,6 +230,30 @@ func TestAcquiresThatHangHoldUpNobodyForLong(t *testing.T) {
 		_, err := c.Acquire(bg, "k", unit(1000, time.Minute, 0))
 		return err == nil
 	}, time.Second, time.Millisecond)
+}
+
+func TestBatchesThatHangHoldUpNobodyForLong(t *testing.T) {
+	t.Parallel()
+	c, g := gated(t, redistest.Start(t).Addr(), 100*time.Millisecond)
+	stop := make(chan struct{})
+	defer close(stop)
+	g.stop = stop
+	for start := time.Now(); g.stopped.Load() < flights; {
+		require.Less(t, time.Since(start), 10*time.Second)
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				_, err := c.Acquire(bg, "k", unit(1000, time.Minute, 0))
+				var away *cache.UnavailableError
+				assert.True(t, err == nil || errors.As(err, &away), "%v", err)
+			})
+		}
+		all.Wait()
+	}
+	require.Eventually(t, func() bool {
+		_, err := c.Acquire(bg, "k", unit(1000, time.Minute, 0))
+		return err == nil
+	}, 2*time.Second, time.Millisecond)
 }
 
 func TestManyAcquiresTakeFewRoundTripsAndStayExact(t *testing.T) {
