@@ -137,6 +137,50 @@ func TestSeriesAlwaysHasATTLWithinTwoWindowsAndTheWait(t *testing.T) {
 	}
 }
 
+func TestWindowsBelowASecondAreKept(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := open(t, s.URL())
+	const limit = 5
+	for _, window := range []time.Duration{900 * time.Microsecond, 250 * time.Millisecond} {
+		var slots []int64
+		for burst := range 2 {
+			start := time.Now()
+			granted := 0
+			for range 20 {
+				g, err := c.Acquire(bg, window.String(), unit(limit, window, 0))
+				require.NoError(t, err)
+				if g.OK {
+					granted++
+					slots = append(slots, g.Slot.At)
+				} else {
+					require.LessOrEqual(t, g.Wait, window)
+				}
+				require.NotEqualValues(t, -1, s.Do("PTTL", seriesOf(s, window.String())))
+			}
+			if time.Since(start) < window {
+				require.Equal(t, limit, granted, "burst %d", burst)
+			}
+			require.GreaterOrEqual(t, granted, limit)
+			time.Sleep(window)
+		}
+		for i := limit; i < len(slots); i++ {
+			require.GreaterOrEqual(t, slots[i]-slots[i-limit], window.Microseconds())
+		}
+	}
+}
+
+func TestTheLongestTimeoutIsOne(t *testing.T) {
+	t.Parallel()
+	c, err := redis.Open(redistest.Start(t).URL(), redis.Config{Timeout: math.MaxInt64})
+	require.NoError(t, err)
+	defer c.Close()
+	warm(t, c)
+	for op, run := range operations(c) {
+		require.NoError(t, run(bg), op)
+	}
+}
+
 func TestSeriesOutlivesItsLastSlot(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
