@@ -168,7 +168,8 @@ func New(client redis.UniversalClient, cfg Config) (*Cache, error) {
 
 // Close makes every later call return [cache.ErrClosed]. A client that [Open] made is
 // closed with it, one that [New] borrowed is not. Nothing that is stored is deleted.
-// Closing again does nothing and returns nil.
+// Closing again does nothing and returns nil. While sentinels hang, closing takes as long as
+// the client lets a read take.
 func (c *Cache) Close() error {
 	if c.closed.Swap(true) || !c.owned {
 		return nil
