@@ -34,7 +34,7 @@ func (r *run) growth(w io.Writer) {
 	for _, with := range withs {
 		fmt.Fprintf(w, "| ns per call, with %s |", with)
 		for _, size := range sizes[with] {
-			fmt.Fprintf(w, " %s |", significant(float64(size)))
+			fmt.Fprintf(w, " %s |", count(size))
 		}
 		fmt.Fprint(w, "\n|---|")
 		for range sizes[with] {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -163,7 +164,12 @@ func significant(x float64) string {
 	case x < 1000:
 		return fmt.Sprintf("%.0f", x)
 	}
-	s := fmt.Sprintf("%.0f", x)
+	return count(int(x + 0.5))
+}
+
+// count groups the digits of a number of things.
+func count(n int) string {
+	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}
