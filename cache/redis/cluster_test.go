@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -78,4 +79,51 @@ func TestOneNodeThatIsGoneTakesOnlyItsOwnKeysAlong(t *testing.T) {
 	}
 	assert.Less(t, away, 6)
 	assert.Positive(t, away, "or the test says nothing")
+}
+
+// While a slot with keys in it moves, what needs two of them may have to come again; nothing
+// is lost, and nothing counted twice.
+func TestEverythingIsCountedOnceWhileSlotsMove(t *testing.T) {
+	t.Parallel()
+	m := redistest.Cluster(t)
+	c := open(t, "redis+cluster://"+strings.Join(m.Addrs(), ","))
+	var all sync.WaitGroup
+	var enough atomic.Bool
+	var counted, granted, unknown atomic.Int64
+	for i := range 6 {
+		all.Go(func() {
+			for !enough.Load() {
+				var away *cache.UnavailableError
+				if _, err := c.Increment(bg, "k", time.Hour); err == nil {
+					counted.Add(1)
+				} else if assert.ErrorAs(t, err, &away) {
+					unknown.Add(1)
+				}
+				weight := int64(1 + i%2)
+				r := cache.Request{Limit: 1 << 40, Window: time.Hour, Weight: weight}
+				if _, err := c.Acquire(bg, "k", r); err == nil {
+					granted.Add(weight)
+				} else if assert.ErrorAs(t, err, &away) {
+					unknown.Add(weight)
+				}
+			}
+		})
+	}
+	slot := m.Slot("test:{k}:h")
+	for range 9 {
+		owner := m.Owner(slot)
+		m.Move(slot, owner, (owner+1)%3)
+		time.Sleep(50 * time.Millisecond)
+	}
+	enough.Store(true)
+	all.Wait()
+	n, err := c.Increment(bg, "k", time.Hour)
+	require.NoError(t, err)
+	used, err := c.Used(bg, "k", time.Hour)
+	require.NoError(t, err)
+	t.Logf("%d counted of %d, %d granted of %d, %d unknown", counted.Load(), n-1, granted.Load(), used, unknown.Load())
+	assert.GreaterOrEqual(t, n-1, counted.Load())
+	assert.GreaterOrEqual(t, used, granted.Load())
+	assert.LessOrEqual(t, n-1+used, counted.Load()+granted.Load()+unknown.Load())
+	assert.Positive(t, counted.Load())
 }
