@@ -46,7 +46,7 @@ func ampleFor(keys int) allowance {
 func (a allowance) rate() rate.Limit { return rate.Limit(float64(a.limit) / a.window.Seconds()) }
 
 func limiterContests() []Contest {
-	notes := "Ours is exact in every window; the most that the others admit in a window with a limit of 50 is between 60 and 100. " +
+	notes := "Ours is exact in every window; with a limit of 50, the others admit from 59 to 100 in some window (TestTheMostThatAnyWindowHolds). " +
 		"x/time/rate, failsafe-go and uber keep one allowance, so a map under a sync.RWMutex finds it by key. " +
 		"uber's only waits, so it cannot refuse."
 	return []Contest{
