@@ -33,7 +33,7 @@ func Growths() []Growth {
 		{Name: "keys, admitted", With: "keys", Sizes: append([]int{1}, hundreds...),
 			Make: func(tb testing.TB, _ *Server, size int) Work { return inTurn(ourTaker(tb, ampleFor(size)), size) }},
 		{Name: "keys, each forgotten between two calls", With: "keys", Sizes: append([]int{1}, hundreds...), Make: comeAndGo},
-		{Name: "window empty, admitted", With: "limit", Sizes: hundreds, Make: emptyWindow},
+		{Name: "window empty, admitted and given back", With: "limit", Sizes: hundreds, Make: emptyWindow},
 		{Name: "window full, refused", With: "limit", Sizes: hundreds,
 			Make: func(_ testing.TB, _ *Server, size int) Work { return fullWindow(memory.New(), size, 0) }},
 		{Name: "window full, waits and gives up", With: "limit", Sizes: hundreds,
@@ -47,8 +47,8 @@ func Growths() []Growth {
 	for _, g := range list[2:5] {
 		g.Name, g.Redis = "Redis, "+g.Name, true
 		switch g.Name {
-		case "Redis, window empty, admitted":
-			g.Make = emptySharedWindow
+		case "Redis, window empty, admitted and given back":
+			g.Name, g.Make = "Redis, window empty, admitted", emptySharedWindow
 		case "Redis, window full, refused":
 			g.Make = func(tb testing.TB, s *Server, size int) Work { return fullWindow(sharedCache(tb, s), size, 0) }
 		default:
