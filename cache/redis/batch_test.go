@@ -94,7 +94,7 @@ func gated(t *testing.T, addr string, timeout time.Duration) (*redis.Cache, *gat
 }
 
 // flights is how many acquires are on their way before the next ones gather.
-const flights = 2
+const flights = 4
 
 // gather has that many acquires held up by the gate, and as many others as asked for
 // waiting behind them; the contexts are those of the latter.
