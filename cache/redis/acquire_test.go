@@ -462,6 +462,22 @@ func TestAfterAClockSetBackSlotsFollowTheLastOne(t *testing.T) {
 	}
 }
 
+func TestASeriesKeepsItsTTLWhenAHeavyHitIsGivenBack(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := open(t, s.URL())
+	r := cache.Request{Limit: 8, Weight: 3, Window: time.Minute}
+	first, err := c.Acquire(bg, "k", r)
+	require.NoError(t, err)
+	_, err = c.Acquire(bg, "k", r)
+	require.NoError(t, err)
+	require.NoError(t, c.GiveBack(bg, "k", first.Slot))
+	used, err := c.Used(bg, "k", time.Minute)
+	require.NoError(t, err)
+	require.EqualValues(t, 3, used)
+	require.Positive(t, s.Do("PTTL", seriesOf(s, "k")), "the one behind was written anew")
+}
+
 func TestEveryKeyHasATTLInRangeWhateverIsUnderWay(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -487,6 +503,7 @@ func TestEveryKeyHasATTLInRangeWhateverIsUnderWay(t *testing.T) {
 			}
 		})
 	}
+	defer all.Wait()
 	seen := 0
 	for time.Now().Before(until) {
 		for _, k := range keys(s) {

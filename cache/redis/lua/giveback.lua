@@ -18,9 +18,10 @@ for _, hit in ipairs(redis.call('ZRANGEBYSCORE', key, at, at)) do
       local behind = redis.call('ZRANGE', key, rank, -1, 'WITHSCORES')
       for i = 1, #behind, 2 do
         local before, own = struct.unpack('>I7I7', behind[i], 2)
-        redis.call('ZREM', key, behind[i])
+        -- Added before it is removed: a series that is empty for a moment loses its TTL.
         redis.call('ZADD', key, behind[i + 1],
           '~' .. struct.pack('>I7I7', before - weight + 1, own) .. string.sub(behind[i], -11))
+        redis.call('ZREM', key, behind[i])
       end
     end
     return 1
