@@ -2,6 +2,7 @@ package bench
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -37,22 +38,24 @@ func TestGoalsAreJudgedRunByRun(t *testing.T) {
 }
 
 func TestMeasureCountsWhatIsRight(t *testing.T) {
-	work := func(wrong bool) Entrant {
-		return Entrant{Name: "ours", Make: func(testing.TB, *Server) Work {
-			return func(n int) int {
-				time.Sleep(time.Duration(n) * time.Microsecond)
-				if wrong {
-					return 0
+	synctest.Test(t, func(t *testing.T) {
+		work := func(wrong bool) Entrant {
+			return Entrant{Name: "ours", Make: func(testing.TB, *Server) Work {
+				return func(n int) int {
+					time.Sleep(time.Duration(n) * time.Microsecond)
+					if wrong {
+						return 0
+					}
+					return n
 				}
-				return n
-			}
-		}}
-	}
-	results := Measure(t, Contest{Entrants: []Entrant{work(false), work(true)}}, nil, Options{Runs: 2, Turns: 2, Turn: time.Millisecond})
-	assert.Zero(t, results[0].Wrong)
-	assert.EqualValues(t, 1, results[1].Wrong)
-	assert.Len(t, results[0].Serial, 2)
-	assert.Len(t, results[0].Parallel, 2)
+			}}
+		}
+		results := Measure(t, Contest{Entrants: []Entrant{work(false), work(true)}}, nil, Options{Runs: 2, Turns: 2, Turn: time.Millisecond})
+		assert.Zero(t, results[0].Wrong)
+		assert.EqualValues(t, 1, results[1].Wrong)
+		assert.Len(t, results[0].Serial, 2)
+		assert.Len(t, results[0].Parallel, 2)
+	})
 }
 
 func TestAServerSaysWhatItWorksAndHolds(t *testing.T) {
