@@ -3,7 +3,8 @@
 //
 //	go run ./cmd/compare                 everything, in some ten minutes
 //	go run ./cmd/compare -quick          the same, too short to be believed
-//	go run ./cmd/compare -only Redis     the contests whose name matches an expression
+//	go run ./cmd/compare -only Redis     the contests whose name matches an expression, and of the
+//	                                     tables named processes, growth and bytes those that do
 //	go run ./cmd/compare -docs ../docs   everything, written into performance.md, with its plots
 package main
 
@@ -25,7 +26,7 @@ func main() {
 		return
 	}
 	quick := flag.Bool("quick", false, "measure too little to be believed, to see that it runs")
-	only := flag.String("only", "", "measure only the contests whose name matches this `expression`")
+	only := flag.String("only", "", "measure only the contests and tables whose name matches this `expression`")
 	docs := flag.String("docs", "", "write the results into performance.md in this `directory`, and the plots")
 	flag.Parse()
 	pattern, err := regexp.Compile(*only)
@@ -57,12 +58,14 @@ func main() {
 	results := t.contests(pattern)
 	part("ratios", func(w io.Writer) { ratios(w, results) })
 	part("details", func(w io.Writer) { details(w, results) })
-	if *only != "" {
-		return
+	for _, table := range []struct {
+		name  string
+		write func(io.Writer)
+	}{{"processes", t.processes}, {"growth", t.growth}, {"bytes", t.bytes}} {
+		if pattern.MatchString(table.name) {
+			part(table.name, table.write)
+		}
 	}
-	part("processes", t.processes)
-	part("growth", t.growth)
-	part("bytes", t.bytes)
 	if *docs == "" {
 		return
 	}

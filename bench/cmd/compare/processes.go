@@ -33,6 +33,9 @@ var circuits = []struct {
 	{"ours, 100 ms stale", func(t *run, addr string) func(context.Context, resilience.Call[int]) (int, error) {
 		return guarded(resilience.With[int](bench.SharedCircuit(t, addr, "processes", 100*time.Millisecond)))
 	}},
+	{"no sharing, but a bare GET first", func(t *run, addr string) func(context.Context, resilience.Call[int]) (int, error) {
+		return bench.BareGet(t, addr)
+	}},
 	{"gobreaker distributed", func(t *run, addr string) func(context.Context, resilience.Call[int]) (int, error) {
 		return bench.SharedGobreaker(t, addr, "processes")
 	}},
