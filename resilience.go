@@ -53,7 +53,9 @@ type Decorator[T any] = func(Call[T]) Call[T]
 // it gives to op is the one it got, or one derived from it. If op panics or calls
 // runtime.Goexit, Do lets that pass.
 //
-// A Policy must be safe for concurrent use, and must not keep op.
+// A Policy must be safe for concurrent use, and must not keep op. One that breaks the rule
+// of sequence hurts nobody but its own caller, as chains are watched for that; a type can
+// give its word instead, see [Sequential].
 type Policy interface {
 	Do(ctx context.Context, op func(context.Context) error) error
 }

@@ -253,18 +253,20 @@ func TestAPanicThatAPolicyHasRecoveredIsNoRunGoingOn(t *testing.T) {
 
 func TestACallMayCallItself(t *testing.T) {
 	t.Parallel()
-	var call resilience.Call[int]
-	depth := 0
-	call = resilience.Wrap(func(ctx context.Context) (int, error) {
-		if depth++; depth == 5 {
-			return 1, nil
-		}
-		v, err := call(ctx)
-		return v + 1, err
-	}, pass, pass)
-	v, err := call(context.Background())
-	require.NoError(t, err)
-	assert.Equal(t, 5, v)
+	for _, pass := range []resilience.Policy{pass, orderly{}} {
+		var call resilience.Call[int]
+		depth := 0
+		call = resilience.Wrap(func(ctx context.Context) (int, error) {
+			if depth++; depth == 5 {
+				return 1, nil
+			}
+			v, err := call(ctx)
+			return v + 1, err
+		}, pass, pass)
+		v, err := call(context.Background())
+		require.NoError(t, err)
+		assert.Equal(t, 5, v)
+	}
 }
 
 // A policy that returns before its operation has ended breaks the rule of Policy.
@@ -355,20 +357,22 @@ type startedKey struct{}
 
 func TestConcurrentCallersKeepTheirOwnValues(t *testing.T) {
 	t.Parallel()
-	guard := resilience.With[int](pass, resilience.Join(pass, pass))
-	var wg sync.WaitGroup
-	var wrong atomic.Int64
-	for n := range 64 {
-		wg.Go(func() {
-			for range 200 {
-				if v, err := guard(func(context.Context) (int, error) { return n, nil })(context.Background()); err != nil || v != n {
-					wrong.Add(1)
+	for _, pass := range []resilience.Policy{pass, orderly{}} {
+		guard := resilience.With[int](pass, resilience.Join(pass, pass))
+		var wg sync.WaitGroup
+		var wrong atomic.Int64
+		for n := range 64 {
+			wg.Go(func() {
+				for range 200 {
+					if v, err := guard(func(context.Context) (int, error) { return n, nil })(context.Background()); err != nil || v != n {
+						wrong.Add(1)
+					}
 				}
-			}
-		})
+			})
+		}
+		wg.Wait()
+		assert.Zero(t, wrong.Load())
 	}
-	wg.Wait()
-	assert.Zero(t, wrong.Load())
 }
 
 func TestAPrebuiltChainAllocatesNothing(t *testing.T) {
@@ -379,8 +383,10 @@ func TestAPrebuiltChainAllocatesNothing(t *testing.T) {
 	refuse := policy(func(context.Context, func(context.Context) error) error { return resilience.ErrRejected })
 	call := func(context.Context) (int, error) { return 1, nil }
 
-	wrapped := resilience.Wrap(call, pass, pass, pass)
-	assert.Zero(t, testing.AllocsPerRun(1000, func() { _, _ = wrapped(ctx) }), "Wrap")
+	for _, pass := range []resilience.Policy{pass, orderly{}} {
+		wrapped := resilience.Wrap(call, pass, pass, pass)
+		assert.Zero(t, testing.AllocsPerRun(1000, func() { _, _ = wrapped(ctx) }), "Wrap")
+	}
 
 	refused := resilience.Wrap(call, pass, refuse, pass)
 	assert.Zero(t, testing.AllocsPerRun(1000, func() { _, _ = refused(ctx) }), "Wrap, refused")

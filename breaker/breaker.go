@@ -171,6 +171,8 @@ type Config struct {
 // A Breaker guards calls of any kind with a circuit: one of its own or, on a shared
 // cache, the one of its name. Make one with [New].
 type Breaker struct {
+	resilience.Sequential[*Breaker]
+
 	cfg    Config
 	kv     cache.KeyValue
 	owned  *memory.Cache // the cache that was made here, if it was

@@ -9,6 +9,8 @@ import (
 // A Policy takes a slot of a limiter before each run of an operation. It comes from
 // [Limiter.For] or [Limiter.By], and may be used by any number of goroutines at once.
 type Policy struct {
+	resilience.Sequential[Policy]
+
 	limiter *Limiter
 	key     string
 	series  string

@@ -141,6 +141,8 @@ type Event struct {
 
 // A Policy repeats operations, as a [resilience.Policy]. Make one with [New].
 type Policy struct {
+	resilience.Sequential[*Policy]
+
 	retryable     func(error) bool
 	attempts      int
 	backoff       Backoff

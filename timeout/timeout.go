@@ -58,6 +58,8 @@ import (
 // A Policy bounds one run of what it wraps, as a [resilience.Policy]. Make one
 // with [New].
 type Policy struct {
+	resilience.Sequential[*Policy]
+
 	limit time.Duration
 	cause *ExceededError // of the end of an operation's context
 }

@@ -1,0 +1,34 @@
+package resilience
+
+import "reflect"
+
+// Sequential, embedded in a policy's type P as Sequential[P], is the word of its author
+// that P keeps the rule of [Policy]: Do runs op one time after the other, and never after
+// it has returned.
+//
+//	type Policy struct {
+//		resilience.Sequential[*Policy]
+//		...
+//	}
+//
+// The policies of this module give it. A chain of nothing else is not watched for the
+// rule, which spares each run two atomic additions. Watched or not, a policy that keeps
+// the rule behaves the same; but one that gives its word and breaks it can make one
+// caller see another's value, where a watched one hurts only its own caller. The word is
+// that of the type that is named: one that embeds P and has a Do of its own does not
+// give it.
+//
+// The zero value is all there is, and takes no space unless it is the last field.
+type Sequential[P Policy] struct{}
+
+func (Sequential[P]) sequential() reflect.Type { return reflect.TypeFor[P]() }
+
+func allSequential(policies []Policy) bool {
+	for _, p := range policies {
+		s, ok := p.(interface{ sequential() reflect.Type })
+		if !ok || s.sequential() != reflect.TypeOf(p) {
+			return false
+		}
+	}
+	return true
+}
