@@ -22,7 +22,7 @@ var _ resilience.Policy = Policy{}
 
 // For returns the policy of one key.
 func (l *Limiter) For(key string) Policy {
-	return Policy{limiter: l, key: key, series: l.prefix + key, cost: 1}
+	return Policy{limiter: l, key: key, series: l.series(key), cost: 1}
 }
 
 // By returns a policy that takes the key from the call's context. It panics if keyOf
@@ -47,7 +47,7 @@ func (p Policy) Do(ctx context.Context, op func(context.Context) error) error {
 	key, series := p.key, p.series
 	if p.keyOf != nil {
 		key = p.keyOf(ctx)
-		series = p.limiter.prefix + key
+		series = p.limiter.series(key)
 	}
 	if err := p.limiter.acquire(ctx, key, series, p.cost); err != nil {
 		return err

@@ -183,14 +183,14 @@ func New(limit int, window time.Duration, cfg Config) (*Limiter, error) {
 // Acquire takes a slot for one hit at key. It returns nil once the caller may go
 // ahead, after a wait if need be, and otherwise one of the errors of the package.
 func (l *Limiter) Acquire(ctx context.Context, key string) error {
-	return l.acquire(ctx, key, l.prefix+key, 1)
+	return l.acquire(ctx, key, l.series(key), 1)
 }
 
 // AcquireN is Acquire for a hit that counts as n, all of it at one instant. An n
 // below 1 is an error, and one above the limit an [ExceededError] without a
 // RetryAfter; neither changes anything.
 func (l *Limiter) AcquireN(ctx context.Context, key string, n int) error {
-	return l.acquire(ctx, key, l.prefix+key, n)
+	return l.acquire(ctx, key, l.series(key), n)
 }
 
 // Remaining returns how much of the allowance of key is left now, and takes none of
@@ -199,7 +199,7 @@ func (l *Limiter) Remaining(ctx context.Context, key string) (int, error) {
 	if err := l.ready(ctx); err != nil {
 		return 0, err
 	}
-	used, err := l.hits.Used(ctx, l.prefix+key, l.window)
+	used, err := l.hits.Used(ctx, l.series(key), l.window)
 	if err != nil {
 		return 0, failure(ctx, "used", err)
 	}
@@ -213,7 +213,7 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 	if err := l.ready(ctx); err != nil {
 		return err
 	}
-	if err := l.keys.Delete(ctx, l.prefix+key); err != nil {
+	if err := l.keys.Delete(ctx, l.series(key)); err != nil {
 		return failure(ctx, "delete", err)
 	}
 	return nil
@@ -232,6 +232,14 @@ func (l *Limiter) Close() error {
 		return l.private.Close()
 	}
 	return nil
+}
+
+// series returns the name of the series of a key.
+func (l *Limiter) series(key string) string {
+	if l.prefix == "" {
+		return key
+	}
+	return l.prefix + key
 }
 
 // ready returns the error of a call that need not begin.

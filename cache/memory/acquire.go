@@ -23,7 +23,6 @@ func (c *Cache) Acquire(ctx context.Context, key string, r cache.Request) (cache
 
 	n, slot := sh.get(key, elapsed), now
 	if n != nil {
-		n.v.discard(now - window + 1)
 		slot = n.v.slot(now, window, r.Limit, r.Weight)
 	}
 	wait := slot - now
@@ -35,8 +34,8 @@ func (c *Cache) Acquire(ctx context.Context, key string, r cache.Request) (cache
 	deadline := after(elapsed, duration(wait+2*window))
 	if n == nil {
 		n = c.open(sh, key, elapsed, deadline)
-	} else if deadline > n.deadline {
-		sh.expire(n, deadline)
+	} else {
+		n.extend(deadline)
 	}
 	id := n.v.push(slot, r.Weight)
 	leave(c, sh, elapsed)

@@ -27,8 +27,9 @@
 // expired keys of its own shard, and every eighth a few of another one's. A write makes
 // no more than one key, so what is held stays near what is alive. A key that is alive is
 // never forgotten, whatever the pressure. A series lives until two windows after its
-// last slot. What a burst made large, a map or the ring of a series, is made small
-// again some time after it.
+// last slot, and discards what has left the window when it is in the way, or with the
+// first call a window later. What a burst made large, a map or the ring of a series, is made
+// small again some time after it.
 //
 // On a 64-bit machine a series with one hit costs about 190 bytes and a value about
 // 120, the bytes of a short key included. A further hit costs 8 bytes, or 16 in a series

@@ -59,8 +59,8 @@ func (c *Cache) open(sh *shard[series], key string, now, deadline int64) *node[s
 	if n == nil {
 		n = sh.add(own(key), deadline)
 		n.v.next = c.lastID.Load() + 1
-	} else if deadline > n.deadline {
-		sh.expire(n, deadline)
+	} else {
+		n.extend(deadline)
 	}
 	return n
 }

@@ -136,6 +136,23 @@ func TestASeriesGivesBackTheRoomOfABurst(t *testing.T) {
 	assert.Len(t, s.more.through, len(s.ring))
 }
 
+// What has left the window is not discarded by each call, but soon enough: the ring is
+// no longer than the hits of two windows make it, or those of one if it would have to grow.
+func TestHitsThatHaveLeftTheWindowDoNotPileUp(t *testing.T) {
+	const window = 1000
+	for _, gap := range []int64{1, 10, 15, 100, 400, 1000, 1500, 5000} {
+		var s series
+		for i := range int64(20_000) {
+			now := i * gap
+			require.Equal(t, now, s.slot(now, window, 1<<40, 1))
+			s.push(now, 1)
+			inWindow := (window + gap - 1) / gap
+			require.LessOrEqual(t, int64(s.n), 2*inWindow+1)
+			require.LessOrEqual(t, int64(len(s.ring)), max(2, 2*(inWindow+1)))
+		}
+	}
+}
+
 func TestGivingBackTheLastSlotAllocatesNothingHoweverManyThereAre(t *testing.T) {
 	var s series
 	for i := range int64(100_000) {

@@ -46,14 +46,14 @@ func (s *series) search(instant int64) int {
 }
 
 // slot returns the first instant, not before now and not before the last hit, at
-// which there is room for a hit. What has left the window by now must have been
-// discarded.
+// which there is room for a hit.
 func (s *series) slot(now, window, limit, weight int64) int64 {
+	room := uint64(limit - weight)
+	s.tidy(now-window, window, room)
 	if s.n == 0 {
 		return now
 	}
 	slot := max(now, s.newest)
-	room := uint64(limit - weight)
 	if !s.weighted() {
 		if uint64(s.n) > room {
 			slot = max(slot, s.at(s.n-1-int(room))+window)
@@ -103,6 +103,16 @@ func (s *series) insert(instant int64) {
 
 // note takes down the first and the last instant of what is in the ring.
 func (s *series) note() { s.oldest, s.newest = s.at(0), s.at(s.n-1) }
+
+// tidy discards the hits up to an instant, which have left the window, if there is a
+// reason to: they stand where the next one belongs, or are a window older than they need
+// be. To do it each time would be to look at the far end of the ring each time, which is
+// seldom near.
+func (s *series) tidy(left, window int64, room uint64) {
+	if uint64(s.n) > room || s.n == len(s.ring) || s.oldest <= left-window || s.weighted() {
+		s.discard(left + 1)
+	}
+}
 
 // discard forgets the hits before the instant.
 func (s *series) discard(before int64) {

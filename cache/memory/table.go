@@ -55,6 +55,10 @@ func (t *table[V]) add(key string, deadline int64) *node[V] {
 	return n
 }
 
+// extend makes the deadline of a node a later one, if it is. The queue need not know: it
+// looks at a node too early then, and finds out.
+func (n *node[V]) extend(deadline int64) { n.deadline = max(n.deadline, deadline) }
+
 // expire sets the deadline of a node.
 func (t *table[V]) expire(n *node[V], deadline int64) {
 	n.deadline = deadline
