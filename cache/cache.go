@@ -6,7 +6,7 @@
 // needs nothing; package redis, in cache/redis, lets several processes agree. A
 // cache of your own runs the suites of package compliancetest. What an
 // implementation may do better than the plain methods, it says by implementing an
-// optional interface: [Acquirer], [CompareAndSwapper], [MultiGetter].
+// optional interface: [Acquirer], [CompareAndSwapper], [MultiGetter], [TimeLimiter].
 //
 // # Rules for every implementation
 //
@@ -17,7 +17,7 @@
 //     cause ([context.Cause]).
 //   - A failure of the store, as opposed to an answer, is an [UnavailableError]. No
 //     method outlasts its context, nor, where a store can hang, a time limit of the
-//     implementation's own.
+//     implementation's own, which a [TimeLimiter] tells.
 //   - What is there but cannot be understood is a [CorruptError]. Absence is an
 //     answer and never an error.
 //   - A time to live (TTL) is a duration that the implementation measures by a clock

@@ -2,6 +2,7 @@ package failover
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/resilience-toolkit/resilience/cache"
@@ -54,6 +55,20 @@ func withCapabilities(s *store) cache.Cache {
 		}{s, many}
 	}
 	return s
+}
+
+// TimeLimit implements [cache.TimeLimiter]: an operation may be done by both caches, one
+// after the other. What the functions of the [Config] take comes on top.
+func (s *store) TimeLimit() (time.Duration, bool) {
+	primary, ok := cache.TimeLimit(s.primary.Cache)
+	local, also := cache.TimeLimit(s.local.Cache)
+	if !ok || !also {
+		return 0, false
+	}
+	if primary > math.MaxInt64-local {
+		return math.MaxInt64, true
+	}
+	return primary + local, true
 }
 
 func both[C any](s *store) bool {

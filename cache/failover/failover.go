@@ -72,7 +72,8 @@ const defaultCoolDown = time.Second
 
 // New returns a cache that uses primary as long as it answers, and local while it does
 // not. It has each capability ([cache.Acquirer], [cache.CompareAndSwapper],
-// [cache.MultiGetter]) that both have. The error names the argument that is wrong.
+// [cache.MultiGetter]) that both have, and keeps a time limit ([cache.TimeLimiter]) if both
+// do. The error names the argument that is wrong.
 func New(primary, local cache.Cache, cfg Config) (cache.Cache, error) {
 	switch {
 	case isNil(primary):

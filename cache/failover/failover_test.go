@@ -38,6 +38,9 @@ func newPrimary() *primary { return &primary{Cache: memory.New()} }
 func (p *primary) fail(with func(context.Context) error) { p.trip.Store(&with) }
 func (p *primary) heal()                                 { p.trip.Store(nil) }
 
+// TimeLimit says that it may hang, which the cache within cannot.
+func (p *primary) TimeLimit() (time.Duration, bool) { return 0, false }
+
 func (p *primary) ask(ctx context.Context) error {
 	p.asked.Add(1)
 	if trip := p.trip.Load(); trip != nil {
@@ -551,6 +554,41 @@ func TestItHasTheCapabilitiesThatBothHave(t *testing.T) {
 			want := set{x.acquire && y.acquire, x.swap && y.swap, x.many && y.many}
 			assert.Equal(t, want, of(mustNew(t, a, b, failover.Config{})), "%T, %T", a, b)
 		}
+	}
+}
+
+// timed is a cache that says how long it keeps its callers waiting at most.
+type timed struct {
+	cache.Cache
+	longest time.Duration
+	ok      bool
+}
+
+func (c timed) TimeLimit() (time.Duration, bool) { return c.longest, c.ok }
+
+func TestItsTimeLimitIsThatOfBothIfBothHaveOne(t *testing.T) {
+	t.Parallel()
+	m := memory.New()
+	none, most := timed{Cache: m}, timed{m, math.MaxInt64 - 1, true}
+	for _, test := range []struct {
+		primary, local cache.Cache
+		longest        time.Duration
+		ok             bool
+	}{
+		{m, m, 0, true},
+		{timed{m, time.Second, true}, m, time.Second, true},
+		{timed{m, time.Second, true}, timed{m, 10 * time.Millisecond, true}, 1010 * time.Millisecond, true},
+		{timed{m, time.Second, true}, none, 0, false},
+		{none, timed{m, time.Second, true}, 0, false},
+		{plain{m}, m, 0, false},
+		{timed{m, time.Second, true}, plain{m}, 0, false},
+		{most, timed{m, 1, true}, math.MaxInt64, true},
+		{most, timed{m, 2, true}, math.MaxInt64, true},
+		{most, most, math.MaxInt64, true},
+	} {
+		longest, ok := cache.TimeLimit(mustNew(t, test.primary, test.local, failover.Config{}))
+		assert.Equal(t, test.longest, longest)
+		assert.Equal(t, test.ok, ok)
 	}
 }
 

@@ -29,6 +29,7 @@ var (
 	_ cache.Acquirer          = (*Cache)(nil)
 	_ cache.CompareAndSwapper = (*Cache)(nil)
 	_ cache.MultiGetter       = (*Cache)(nil)
+	_ cache.TimeLimiter       = (*Cache)(nil)
 )
 
 // New returns an empty cache.
@@ -54,6 +55,9 @@ func (c *Cache) Close() error {
 	closeAll(c.series)
 	return nil
 }
+
+// TimeLimit implements [cache.TimeLimiter]: there is nothing to wait for.
+func (c *Cache) TimeLimit() (time.Duration, bool) { return 0, true }
 
 // Len returns how many values and series are held, expired ones that were not yet
 // reclaimed included. It is for tests and for monitoring.

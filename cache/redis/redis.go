@@ -4,7 +4,8 @@
 //
 // [Open] takes a URL and makes a client of its own, which Close closes. [New] borrows the
 // client you have. A [Cache] has every optional capability of the port:
-// [cache.Acquirer], [cache.CompareAndSwapper] and [cache.MultiGetter].
+// [cache.Acquirer], [cache.CompareAndSwapper], [cache.MultiGetter] and
+// [cache.TimeLimiter].
 //
 // # One round trip, one step, one clock
 //
@@ -120,6 +121,7 @@ var (
 	_ cache.Acquirer          = (*Cache)(nil)
 	_ cache.CompareAndSwapper = (*Cache)(nil)
 	_ cache.MultiGetter       = (*Cache)(nil)
+	_ cache.TimeLimiter       = (*Cache)(nil)
 )
 
 var errReplicas = errors.New("redis: client reads from replicas, want one that reads from masters only")
@@ -165,6 +167,9 @@ func New(client redis.UniversalClient, cfg Config) (*Cache, error) {
 	c.acquires.c, c.acquires.solos = c, !single
 	return c, nil
 }
+
+// TimeLimit implements [cache.TimeLimiter]: no operation outlasts Config.Timeout.
+func (c *Cache) TimeLimit() (time.Duration, bool) { return c.timeout, true }
 
 // Close makes every later call return [cache.ErrClosed]. A client that [Open] made is
 // closed with it, one that [New] borrowed is not. Nothing that is stored is deleted.
