@@ -25,6 +25,7 @@ type broken struct {
 	take   func(ctx context.Context, key string, r cache.Request) (cache.Grant, error)
 	give   func(ctx context.Context, key string, s cache.Slot) error
 	used   func(ctx context.Context, key string, window time.Duration) (int64, error)
+	limit  func() (time.Duration, bool)
 }
 
 // in is what happens to a key on its way in.
@@ -85,6 +86,10 @@ func (b *broken) GetMany(ctx context.Context, keys []string, entries []cache.Ent
 		in[i] = b.in(key)
 	}
 	return or(b.many != nil, b.many, b.able.GetMany)(ctx, in, entries)
+}
+
+func (b *broken) TimeLimit() (time.Duration, bool) {
+	return or(b.limit != nil, b.limit, b.able.TimeLimit)()
 }
 
 func (b *broken) Acquire(ctx context.Context, key string, r cache.Request) (cache.Grant, error) {

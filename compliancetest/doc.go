@@ -14,9 +14,9 @@
 // relies on it, and what goes wrong without.
 //
 // The optional capabilities of a cache ([cache.Acquirer], [cache.CompareAndSwapper],
-// [cache.MultiGetter]) are found by type assertion. The ones there are must be right, and
-// the ones there are not are skipped by name, so that a method with a misspelt
-// signature does not go unnoticed.
+// [cache.MultiGetter], [cache.TimeLimiter]) are found by type assertion. The ones there are
+// must be right, and the ones there are not are skipped by name, so that a method with a
+// misspelt signature does not go unnoticed.
 //
 // Rules speak of what a caller can see. That a cache leaks no memory, that a call to
 // a server that hangs ends in time, what happens when a connection breaks: these its

@@ -53,19 +53,21 @@ func Cache[C cache.Cache](h Harness[C]) Suite {
 		h.group("Cache", cacheRules, none),
 		h.group("CompareAndSwapper", compareAndSwapperRules, capability[cache.CompareAndSwapper]),
 		h.group("MultiGetter", multiGetterRules, capability[cache.MultiGetter]),
+		h.group("TimeLimiter", timeLimiterRules, capability[cache.TimeLimiter]),
 		h.group("Acquirer", acquirerRules, capability[cache.Acquirer]),
 		h.group("Close", closeRules, h.closable),
 	)
 }
 
 // KeyValue returns the rules for the circuit breaker's half of the port, for its
-// optional capabilities [cache.CompareAndSwapper] and [cache.MultiGetter], where C
-// has them, and for a cache that is closed.
+// optional capabilities [cache.CompareAndSwapper], [cache.MultiGetter] and
+// [cache.TimeLimiter], where C has them, and for a cache that is closed.
 func KeyValue[C cache.KeyValue](h Harness[C]) Suite {
 	return h.suite(
 		h.group("KeyValue", keyValueRules, none),
 		h.group("CompareAndSwapper", compareAndSwapperRules, capability[cache.CompareAndSwapper]),
 		h.group("MultiGetter", multiGetterRules, capability[cache.MultiGetter]),
+		h.group("TimeLimiter", timeLimiterRules, capability[cache.TimeLimiter]),
 		h.group("Close", closeRules, h.closable),
 	)
 }

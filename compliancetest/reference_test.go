@@ -246,6 +246,8 @@ func (a *able) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
+func (a *able) TimeLimit() (time.Duration, bool) { return 0, true }
+
 func (a *able) Acquire(ctx context.Context, key string, r cache.Request) (cache.Grant, error) {
 	return a.acquire(ctx, key, r, slotFor)
 }

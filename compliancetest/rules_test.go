@@ -66,6 +66,7 @@ var defects = func() (all []defect) {
 		{"Cache", cacheDefects},
 		{"CompareAndSwapper", compareAndSwapperDefects},
 		{"MultiGetter", multiGetterDefects},
+		{"TimeLimiter", timeLimiterDefects},
 		{"Acquirer", acquirerDefects},
 		{"Close", closeDefects},
 	} {
@@ -146,6 +147,7 @@ func (idle) CompareAndSwap(context.Context, string, cache.Entry, cache.Entry, ti
 }
 func (idle) GetMany(context.Context, []string, []cache.Entry) error                  { return nil }
 func (idle) Acquire(context.Context, string, cache.Request) (g cache.Grant, _ error) { return }
+func (idle) TimeLimit() (time.Duration, bool)                                        { return 0, true }
 func (idle) GiveBack(context.Context, string, cache.Slot) error                      { return nil }
 func (idle) Used(context.Context, string, time.Duration) (int64, error)              { return 0, nil }
 

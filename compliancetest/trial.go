@@ -21,6 +21,7 @@ type trial struct {
 	swap    cache.CompareAndSwapper //
 	many    cache.MultiGetter       //
 	acq     cache.Acquirer          //
+	limit   cache.TimeLimiter       //
 	close   func() error
 	advance func(time.Duration)
 	bubble  bool
@@ -48,6 +49,7 @@ func newTrial(c any, closeCache func() error, advance func(time.Duration), bubbl
 	t.swap, _ = c.(cache.CompareAndSwapper)
 	t.many, _ = c.(cache.MultiGetter)
 	t.acq, _ = c.(cache.Acquirer)
+	t.limit, _ = c.(cache.TimeLimiter)
 	return t
 }
 
