@@ -3,7 +3,6 @@ package breaker_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,21 +14,6 @@ import (
 	"github.com/resilience-toolkit/resilience/cache"
 	"github.com/resilience-toolkit/resilience/cache/memory"
 )
-
-// A test's own cache may end the goroutine it is called in, by t.FailNow for one.
-func TestACacheThatExitsTheGoroutineHoldsUpNobody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		kv := newTap(remote{memory.New()})
-		b := newBreaker(t, breaker.Config{Cache: kv})
-		kv.set(func(context.Context, string, string) error {
-			runtime.Goexit()
-			return nil
-		}, nil)
-		start := time.Now()
-		require.NoError(t, b.Do(t.Context(), succeed))
-		require.Zero(t, time.Since(start))
-	})
-}
 
 // What cannot be written makes the next call look again. With many such reports no
 // look is ever newer than all of them, and a caller must not wait for one that is.

@@ -37,8 +37,9 @@
 // opened, closed or cleared the circuit takes a second one. Reporting a success costs
 // none, unless this process knows of failures that it clears; it knows of its own at
 // once, and of the others' by the last look it took. Looks that fall together share a
-// round trip. A failure costs two or three more, or five if it opens the circuit, and
-// a probe six in all, or eight if it fails.
+// round trip: one of the callers takes it, with his own context, and if he leaves, one
+// of the others does. A failure costs two or three more, or five if it opens the circuit,
+// and a probe six in all, or eight if it fails.
 //
 // Where the state is out of reach, lost, or cannot be understood, calls are let
 // through: a breaker that failed with its store would be one more thing that can
@@ -73,9 +74,9 @@
 //
 // The zero [Config] is usable. The zero [Breaker] is not; [New] makes one. Breakers and
 // permits may be used by any number of goroutines at once. No hook or classifier is
-// called under a lock. There is no goroutine except while a probe is running, while a
-// shared cache is being read, and while a place in it is given back for a caller who
-// has gone.
+// called under a lock. The cache is used in the goroutine of the caller. There is no
+// other except while a probe is running, and while its place is given back for a caller
+// who has gone.
 //
 // # Roads not taken
 //
@@ -173,13 +174,15 @@ type Config struct {
 type Breaker struct {
 	resilience.Sequential[*Breaker]
 
-	cfg    Config
-	kv     cache.KeyValue
-	owned  *memory.Cache // the cache that was made here, if it was
-	local  bool          // the cache is in this process, where nobody has to wait for it
-	prefix string        // of all keys of the circuit, which are of one group
-	epoch  time.Time     // when the clock of until and at began
-	turn   chan struct{} // whose turn it is to swap, over a cache that cannot
+	cfg      Config
+	kv       cache.KeyValue
+	owned    *memory.Cache // the cache that was made here, if it was
+	local    bool          // nobody has to wait for the cache
+	limited  bool          // a look's first question keeps to patience by itself, and leaves time for more
+	patience time.Duration // the longest that any other use of the cache may take
+	prefix   string        // of all keys of the circuit, which are of one group
+	epoch    time.Time     // when the clock of until and at began
+	turn     chan struct{} // whose turn it is to swap, over a cache that cannot
 
 	view   atomic.Pointer[view]
 	seq    atomic.Uint64
@@ -188,7 +191,7 @@ type Breaker struct {
 	refused atomic.Pointer[OpenError] // the last refusal of an open circuit
 
 	mu      sync.Mutex // for what follows, and storing view
-	flight  *flight
+	reading *reading   // the one that others may join
 	changes changes
 }
 
@@ -226,7 +229,7 @@ func New(cfg Config) (*Breaker, error) {
 		b.kv = b.owned
 		b.cfg.Staleness = 0
 	}
-	_, b.local = b.kv.(*memory.Cache)
+	b.setLimits()
 	if _, ok := b.kv.(cache.CompareAndSwapper); !ok {
 		b.turn = make(chan struct{}, 1)
 	}
@@ -404,12 +407,23 @@ func (b *Breaker) ttl(d time.Duration) time.Duration {
 	return after(d, after(b.cfg.ProbeLease, margin))
 }
 
+// setLimits sets what follows from the time limit of the cache.
+func (b *Breaker) setLimits() {
+	b.patience = patience
+	longest, ok := cache.TimeLimit(b.kv)
+	_, once := b.kv.(cache.MultiGetter)
+	b.local = ok && longest == 0
+	if b.limited = ok && once && longest <= patience/2; b.limited {
+		b.patience -= longest // so that a look of several questions keeps to it too
+	}
+}
+
 // bounded limits a use of a cache that may have to be waited for.
 func (b *Breaker) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if b.local {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, patience)
+	return context.WithTimeout(ctx, b.patience)
 }
 
 // wait is how long after now it makes sense to ask a circuit again that refuses.

@@ -206,6 +206,16 @@ func (c *tap) GetMany(ctx context.Context, keys []string, entries []cache.Entry)
 // remote hides that a cache is in this process.
 type remote struct{ *memory.Cache }
 
+func (remote) TimeLimit() (time.Duration, bool) { return 0, false }
+
+// timed is a cache that says how long it keeps its callers waiting at most.
+type timed struct {
+	*tap
+	longest time.Duration
+}
+
+func (c timed) TimeLimit() (time.Duration, bool) { return c.longest, true }
+
 // plain hides what a cache can do better.
 type plain struct{ cache.KeyValue }
 

@@ -2,7 +2,6 @@ package breaker_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -423,112 +422,6 @@ func TestWithAStalenessProbesAreStillDecidedInTheCache(t *testing.T) {
 		requireRefused(t, b)
 		p.Settle(t.Context(), breaker.Failure)
 		assert.Len(t, herd(t, 100, a, b), 0)
-	})
-}
-
-func TestLooksThatFallTogetherShareARoundTrip(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		kv := newTap(memory.New())
-		b := newBreaker(t, breaker.Config{Cache: kv, OnStoreError: func(_ context.Context, err error) { t.Error(err) }})
-		release := kv.hold("before", "getmany", "state")
-		first, leave := context.WithCancelCause(t.Context())
-		mine := errors.New("the user closed the window")
-		impatient := begin(first, b)
-		synctest.Wait()
-		calls := make([]*gated, 100)
-		for i := range calls {
-			calls[i] = begin(t.Context(), b)
-		}
-		synctest.Wait()
-		leave(mine) // the one whose look it is
-		err := <-impatient.done
-		require.ErrorIs(t, err, mine)
-		require.ErrorIs(t, err, context.Canceled)
-		assert.False(t, impatient.ran.Load())
-		release()
-		for _, c := range calls {
-			require.NoError(t, c.finish(nil))
-		}
-		assert.Equal(t, 1, kv.total())
-	})
-}
-
-// A look that fails is nobody's alone: each of those who wait for it is let through,
-// each hears of it, and nothing of it is kept.
-func TestALookThatFailsFailsForAllWhoWaitForIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		kv := newTap(memory.New())
-		var told atomic.Int64
-		b := newBreaker(t, breaker.Config{Cache: kv, OnStoreError: func(_ context.Context, err error) {
-			assert.ErrorIs(t, err, errUnavailable)
-			told.Add(1)
-		}})
-		fails := make(chan struct{})
-		kv.set(func(_ context.Context, op, _ string) error {
-			<-fails
-			return errUnavailable
-		}, nil)
-		calls := make([]*gated, 10)
-		for i := range calls {
-			calls[i] = begin(t.Context(), b)
-		}
-		synctest.Wait()
-		assert.Equal(t, 1, kv.total())
-		close(fails)
-		synctest.Wait()
-		for _, c := range calls {
-			assert.True(t, c.ran.Load())
-		}
-		assert.EqualValues(t, 10, told.Load())
-		kv.failing(nil)
-		for _, c := range calls {
-			require.NoError(t, c.finish(nil))
-		}
-		trip(t, newBreaker(t, breaker.Config{Cache: kv}))
-		requireRefused(t, b)
-	})
-}
-
-func TestALookEndsWhenNobodyWaitsForIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		kv := newTap(memory.New())
-		b := newBreaker(t, breaker.Config{Cache: kv, OnStoreError: func(_ context.Context, err error) { t.Error(err) }})
-		var ended error
-		kv.set(func(ctx context.Context, _, _ string) error {
-			<-ctx.Done()
-			ended = context.Cause(ctx)
-			return ended
-		}, nil)
-		ctx, cancel := context.WithCancel(t.Context())
-		calls := []*gated{begin(ctx, b), begin(ctx, b)}
-		synctest.Wait()
-		require.NoError(t, ended)
-		cancel()
-		for _, c := range calls {
-			require.ErrorIs(t, <-c.done, context.Canceled)
-		}
-		synctest.Wait()
-		require.ErrorIs(t, ended, context.Canceled)
-		kv.set(nil, nil)
-		require.NoError(t, b.Do(t.Context(), succeed))
-	})
-}
-
-func TestWhoComesAfterAllHaveLeftLooksAnew(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		kv := newTap(memory.New())
-		b := newBreaker(t, breaker.Config{Cache: kv, OnStoreError: func(_ context.Context, err error) { t.Error(err) }})
-		release := kv.hold("before", "getmany", "state")
-		ctx, cancel := context.WithCancel(t.Context())
-		impatient := begin(ctx, b)
-		synctest.Wait()
-		cancel()
-		require.ErrorIs(t, <-impatient.done, context.Canceled)
-		kv.mu.Lock()
-		kv.before = nil
-		kv.mu.Unlock()
-		require.NoError(t, b.Do(t.Context(), succeed)) // the abandoned look still hangs
-		release()
 	})
 }
 

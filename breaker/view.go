@@ -2,11 +2,9 @@ package breaker
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"time"
 
-	"github.com/resilience-toolkit/resilience"
 	"github.com/resilience-toolkit/resilience/cache"
 )
 
@@ -53,11 +51,16 @@ func isHolder(e cache.Entry) bool { return e.Present && len(e.Value) >= idLength
 // read asks the store. It asks for what belongs to the phase p, so there is a second
 // round trip only if the circuit is in another.
 func (b *Breaker) read(ctx context.Context, p *phase) (*view, error) {
-	for {
+	for first := true; ; first = false {
 		seq := b.seq.Add(1)
 		entries := make([]cache.Entry, len(p.keys))
-		var corrupt []error
 		err := cache.GetMany(ctx, b.kv, p.keys, entries)
+		if first && (err != nil || entries[0] != p.raw) {
+			var cancel context.CancelFunc
+			ctx, cancel = b.bounded(ctx) // there may be more to ask, and a first question may come without a limit
+			defer cancel()
+		}
+		var corrupt []error
 		if isCorrupt(err) {
 			corrupt, err = b.salvage(ctx, p.keys, entries)
 		}
@@ -221,60 +224,73 @@ func (b *Breaker) holds(v *view) bool {
 	return now-v.at < longest && !(v.waiting && v.until <= now)
 }
 
-// A flight is a reading that several callers wait for.
+// A reading is a look at the store that several callers wait for. One of them takes it,
+// in his own goroutine and with his own context.
 //
-// It is not a singleflight.Group of x/sync, which would end with the context of
-// whoever came first, or not at all: a flight goes on as long as anybody waits for
-// it, and no longer.
-type flight struct {
-	done    chan struct{}
-	cancel  context.CancelFunc
-	waiters int
-	view    *view
-	err     error
+// It is not a singleflight.Group of x/sync, in which all would share the end of the one
+// who came first.
+type reading struct {
+	done chan struct{} // closed when it is over; nil as long as nobody waits for it
+	view *view
+	err  error
+	void bool // it says nothing of the store, since whoever took it did not see it through
 }
 
-// readTogether is read, shared with all who ask at the same time.
-func (b *Breaker) readTogether(ctx context.Context) (*view, error) {
-	b.mu.Lock()
-	f := b.flight
-	if f == nil {
-		fctx, cancel := b.bounded(context.WithoutCancel(ctx))
-		f = &flight{done: make(chan struct{}), cancel: cancel}
-		b.flight = f
-		go b.fly(fctx, f)
+// readTogether is read, shared with all who ask at the same time. Who takes a reading
+// waits for the cache alone; the others wait for him, for as long as a use of the cache
+// may take. If he leaves, one of them takes another. Nobody waits for more than a few who
+// leave, and then takes one himself.
+func (b *Breaker) readTogether(caller context.Context) (*view, error) {
+	r, mine := b.join(false)
+	if mine && b.limited {
+		return b.take(caller, caller, r)
 	}
-	f.waiters++
-	b.mu.Unlock()
-
-	select {
-	case <-f.done:
-		return f.view, f.err
-	case <-ctx.Done():
-		b.mu.Lock()
-		if f.waiters--; f.waiters == 0 {
-			f.cancel()
-			if b.flight == f {
-				b.flight = nil
+	ctx, cancel := b.bounded(caller)
+	defer cancel()
+	for round := 1; !mine; round++ {
+		select {
+		case <-r.done:
+			if !r.void {
+				return r.view, r.err
 			}
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		}
-		b.mu.Unlock()
-		return nil, resilience.ContextError(ctx)
+		r, mine = b.join(round == mostRounds)
 	}
+	return b.take(caller, ctx, r)
 }
 
-func (b *Breaker) fly(ctx context.Context, f *flight) {
-	f.err = errNoReturn // if the cache exits the goroutine
+// join returns the reading that is under way, to wait for, or a new one that is the
+// caller's to take.
+func (b *Breaker) join(anew bool) (r *reading, mine bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r = b.reading
+	if r == nil || anew {
+		b.reading = new(reading)
+		return b.reading, true
+	}
+	if r.done == nil {
+		r.done = make(chan struct{})
+	}
+	return r, false
+}
+
+// take does a reading within ctx, which is of the caller.
+func (b *Breaker) take(caller, ctx context.Context, r *reading) (*view, error) {
+	r.void = true // if the cache panics, or exits the goroutine
 	defer func() {
 		b.mu.Lock()
-		if b.flight == f {
-			b.flight = nil
+		if b.reading == r {
+			b.reading = nil
 		}
 		b.mu.Unlock()
-		close(f.done)
-		f.cancel()
+		if r.done != nil { // and no more will join
+			close(r.done)
+		}
 	}()
-	f.view, f.err = b.read(ctx, b.view.Load().phase)
+	r.view, r.err = b.read(ctx, b.view.Load().phase)
+	r.void = r.err != nil && caller.Err() != nil
+	return r.view, r.err
 }
-
-var errNoReturn = errors.New("the cache did not return")

@@ -24,6 +24,9 @@ type moody struct {
 	moods []string
 }
 
+// TimeLimit says that it may hang, which the cache within cannot.
+func (c *moody) TimeLimit() (time.Duration, bool) { return 0, false }
+
 func (c *moody) mood() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
