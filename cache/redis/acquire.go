@@ -41,7 +41,11 @@ const (
 // It costs the server O(log n), with n hits less than one window old or ahead: a few
 // steps of that size as long as all weigh 1, and some log n of them after one that does
 // not. A limit above 2^53 counts as 2^53, and a greater weight is refused; sums are
-// exact as long as the weights between two pauses of a window come to less than that.
+// exact as long as the weights between two pauses of a window and an eighth come to less
+// than that.
+//
+// A series expires when its last hit has left the window, or up to an eighth of a window
+// later; hits that have left are discarded as soon. One series serves one width of window.
 func (c *Cache) Acquire(ctx context.Context, key string, r cache.Request) (cache.Grant, error) {
 	const op = "acquire"
 	if err := r.Validate(); err != nil {

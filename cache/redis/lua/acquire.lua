@@ -17,6 +17,12 @@
 -- the end: of one instant, the plain members sort before the others ('~' is greater than
 -- any digit of an identifier) and these as they came.
 --
+-- Time is divided into steps of an eighth of a window. Only the first hit of a step sets the
+-- expiry, to one that does for all that are to come in the step, and discards what has left
+-- the window; a hit that finds its step begun by the one before it leaves both alone. (One
+-- series serves one width of window, or the steps would not be the same for all.) What has
+-- left and is still there is in nobody's way: it is too old to be waited for.
+--
 -- Numbers are whole and below 2^53 (one that is not, is no hit), so neither a double
 -- nor the 17 digits in which they are handed on lose anything, and none has an exponent.
 
@@ -30,6 +36,7 @@ local now = time[1] * 1000000 + time[2]
 local last = redis.call('ZRANGE', key, '-1', '-1', 'WITHSCORES')
 local at = now -- the slot
 local extra    -- what all hits weigh beyond 1 each, if any does
+local previous -- the instant of the last hit, if there is one
 
 if last[1] then
   local from -- the last hit that must have left
@@ -56,7 +63,7 @@ if last[1] then
   else
     return { -1, 0, 0 }
   end
-  local previous = tonumber(last[2])
+  previous = tonumber(last[2])
   if previous % 1 ~= 0 or previous >= 2 ^ 53 then return { -1, 0, 0 } end
   if previous > at then at = previous end
   if from and from + window > at then at = from + window end
@@ -82,8 +89,11 @@ if at - now > tonumber(ARGV[4]) or at >= 2 ^ 53 then return { 0, at - now, 0 } e
 
 if extra or weight > 1 then id = '~' .. struct.pack('>I7I7', extra or 0, weight) .. id end
 -- First, since a server without memory refuses it only before anything was written.
-redis.call('ZADD', key, at, id)
--- To the millisecond after which nothing in it counts: by the server's clock, like all.
-redis.call('PEXPIREAT', key, math.ceil((at + window) / 1000))
-redis.call('ZREMRANGEBYSCORE', key, '-inf', now - window)
+redis.call('ZADD', key, string.format('%d', at), id)
+local step = math.max(1, math.floor(window / 8))
+if not previous or math.floor(previous / step) ~= math.floor(at / step) then
+  -- To the millisecond after which no hit of this step counts: by the server's clock, like all.
+  redis.call('PEXPIREAT', key, math.ceil((at - at % step + step + window) / 1000))
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', now - window)
+end
 return { 1, at - now, at }
