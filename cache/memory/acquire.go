@@ -14,14 +14,14 @@ func (c *Cache) Acquire(ctx context.Context, key string, r cache.Request) (cache
 	if err := r.Validate(); err != nil {
 		return cache.Grant{}, err
 	}
-	sh := c.seriesShard(key)
+	sh, k := c.seriesShard(key)
 	if err := enter(ctx, sh); err != nil {
 		return cache.Grant{}, err
 	}
 	elapsed := c.now()
 	now, window := c.instant(elapsed), roundUp(r.Window)
 
-	n, slot := sh.get(key, elapsed), now
+	n, slot := sh.get(k, elapsed), now
 	if n != nil {
 		slot = n.v.slot(now, window, r.Limit, r.Weight)
 	}
@@ -33,7 +33,7 @@ func (c *Cache) Acquire(ctx context.Context, key string, r cache.Request) (cache
 
 	deadline := after(elapsed, duration(wait+2*window))
 	if n == nil {
-		n = c.open(sh, key, elapsed, deadline)
+		n = c.open(sh, k, elapsed, deadline)
 	} else {
 		n.extend(deadline)
 	}
@@ -45,12 +45,12 @@ func (c *Cache) Acquire(ctx context.Context, key string, r cache.Request) (cache
 // GiveBack implements [cache.Acquirer]. It costs the same for the last slot of a
 // series however long it is; for any other one, it moves those behind it in memory.
 func (c *Cache) GiveBack(ctx context.Context, key string, s cache.Slot) error {
-	sh := c.seriesShard(key)
+	sh, k := c.seriesShard(key)
 	if err := enter(ctx, sh); err != nil {
 		return err
 	}
 	now := c.now()
-	if n := sh.get(key, now); n != nil {
+	if n := sh.get(k, now); n != nil {
 		if i, ok := n.v.find(s.At, s.ID); ok {
 			n.v.remove(i, s.ID)
 			if n.v.n == 0 {
@@ -68,13 +68,13 @@ func (c *Cache) Used(ctx context.Context, key string, window time.Duration) (int
 	if window < time.Microsecond {
 		return 0, &cache.ArgumentError{Op: "used", Field: "window", Value: window, Want: "at least 1µs"}
 	}
-	sh := c.seriesShard(key)
+	sh, k := c.seriesShard(key)
 	if err := enter(ctx, sh); err != nil {
 		return 0, err
 	}
 	var used uint64
 	now := c.now()
-	if n := sh.get(key, now); n != nil {
+	if n := sh.get(k, now); n != nil {
 		used = n.v.from(n.v.search(c.instant(now) - roundUp(window) + 1))
 	}
 	sh.mu.Unlock()

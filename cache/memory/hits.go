@@ -11,12 +11,12 @@ func (c *Cache) RecordHit(ctx context.Context, key string, at time.Time, ttl tim
 	if err := checkTTL("record hit", ttl, 1); err != nil {
 		return err
 	}
-	sh := c.seriesShard(key)
+	sh, k := c.seriesShard(key)
 	if err := enter(ctx, sh); err != nil {
 		return err
 	}
 	now := c.now()
-	n := c.open(sh, key, now, after(now, ttl))
+	n := c.open(sh, k, now, after(now, ttl))
 	n.v.insert(at.UnixMicro())
 	leave(c, sh, now)
 	return nil
@@ -24,12 +24,12 @@ func (c *Cache) RecordHit(ctx context.Context, key string, at time.Time, ttl tim
 
 // CountHits implements [cache.HitWindow]. It discards the hits before since.
 func (c *Cache) CountHits(ctx context.Context, key string, since time.Time) (int, error) {
-	sh := c.seriesShard(key)
+	sh, k := c.seriesShard(key)
 	if err := enter(ctx, sh); err != nil {
 		return 0, err
 	}
 	count := 0
-	if n := sh.get(key, c.now()); n != nil {
+	if n := sh.get(k, c.now()); n != nil {
 		n.v.discard(since.UnixMicro())
 		count = n.v.n
 	}
@@ -39,11 +39,11 @@ func (c *Cache) CountHits(ctx context.Context, key string, since time.Time) (int
 
 // OldestHit implements [cache.HitWindow].
 func (c *Cache) OldestHit(ctx context.Context, key string, since time.Time) (at time.Time, ok bool, err error) {
-	sh := c.seriesShard(key)
+	sh, k := c.seriesShard(key)
 	if err := enter(ctx, sh); err != nil {
 		return time.Time{}, false, err
 	}
-	if n := sh.get(key, c.now()); n != nil {
+	if n := sh.get(k, c.now()); n != nil {
 		if i := n.v.search(since.UnixMicro()); i < n.v.n {
 			at, ok = time.UnixMicro(n.v.at(i)), true
 		}
@@ -52,12 +52,12 @@ func (c *Cache) OldestHit(ctx context.Context, key string, since time.Time) (at 
 	return at, ok, nil
 }
 
-// open returns the series of key, a new one if need be, with its life extended to at
+// open returns the series of a key, a new one if need be, with its life extended to at
 // least the deadline.
-func (c *Cache) open(sh *shard[series], key string, now, deadline int64) *node[series] {
-	n := sh.get(key, now)
+func (c *Cache) open(sh *shard[series], k name, now, deadline int64) *node[series] {
+	n := sh.get(k, now)
 	if n == nil {
-		n = sh.add(own(key), deadline)
+		n = sh.add(k, deadline)
 		n.v.next = c.lastID.Load() + 1
 	} else {
 		n.extend(deadline)

@@ -1,8 +1,10 @@
 package memory
 
 import (
+	"maps"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -13,45 +15,51 @@ import (
 // What is tested here is what no answer shows: that what is kept to find things
 // soon, or to need little memory, is right and small after any operations.
 
-func TestTheQueueOfATableIsAHeapOfItsNodes(t *testing.T) {
+// all returns the nodes of a table.
+func (t *table[V]) all() []*node[V] {
+	return slices.AppendSeq(slices.Collect(maps.Values(t.nodes)), maps.Values(t.others))
+}
+
+// The hashes are such that many keys share one.
+func TestATableIsAMapWithAHeapOfItsNodes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 30 {
+	for hashes := range uint64(30) {
 		var tbl table[int]
+		want := map[string]*node[int]{}
 		now := int64(0)
 		for range 300 {
-			key := strconv.Itoa(rng.IntN(40))
+			i := rng.IntN(40)
+			k := name{strconv.Itoa(i), uint64(i) % (hashes + 1)}
 			deadline := now + 1 + rng.Int64N(100)
 			if rng.IntN(10) == 0 {
 				deadline = never
 			}
-			n := tbl.nodes[key]
+			n := tbl.find(k)
+			require.Same(t, want[k.key], n)
 			switch op := rng.IntN(10); {
 			case op < 3:
-				tbl.add(key, deadline)
-			case op < 6 && n != nil:
+				want[k.key] = tbl.add(k, deadline)
+			case op < 5 && n != nil:
 				tbl.expire(n, deadline)
+			case op < 6 && n != nil:
+				n.extend(deadline)
 			case op < 8 && n != nil:
 				tbl.remove(n)
+				delete(want, k.key)
 			case op == 8:
 				now += rng.Int64N(30)
 			default:
-				expired := 0
-				for _, n := range tbl.nodes {
-					if n.deadline <= now {
-						expired++
-					}
-				}
-				before := len(tbl.nodes)
+				maps.DeleteFunc(want, func(_ string, n *node[int]) bool { return n.deadline <= now })
 				tbl.reclaim(now, 1000)
-				require.Equal(t, expired, before-len(tbl.nodes))
 			}
+			require.Equal(t, len(want), tbl.len())
 			for i, d := range tbl.queue {
 				require.Equal(t, i, d.node.pos)
-				require.Same(t, d.node, tbl.nodes[d.node.key])
+				require.Same(t, d.node, tbl.find(d.node.name))
 				require.LessOrEqual(t, d.at, d.node.deadline, "looked at no later than it expires")
 				require.LessOrEqual(t, tbl.queue[(i-1)/2].at, d.at)
 			}
-			for _, n := range tbl.nodes {
+			for _, n := range tbl.all() {
 				require.True(t, n.deadline == never || tbl.queue[n.pos].node == n)
 			}
 		}
@@ -62,14 +70,14 @@ func TestATableGivesBackTheRoomOfManyKeys(t *testing.T) {
 	var tbl table[int]
 	const n = 10_000
 	for i := range n {
-		tbl.add(strconv.Itoa(i), int64(i))
+		tbl.add(name{strconv.Itoa(i), uint64(i)}, int64(i))
 	}
 	tbl.reclaim(n-101, n)
 	assert.Len(t, tbl.nodes, 100)
 	assert.Less(t, tbl.peak, 1000)
 	assert.Less(t, cap(tbl.queue), 1000)
 	for i := n - 100; i < n; i++ {
-		require.NotNil(t, tbl.get(strconv.Itoa(i), n-101))
+		require.NotNil(t, tbl.get(name{strconv.Itoa(i), uint64(i)}, n-101))
 	}
 }
 

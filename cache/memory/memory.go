@@ -67,14 +67,18 @@ func (c *Cache) Len() int {
 
 // valueShard returns the shard of a value. Those of one group share it, so that they
 // can be read at one instant.
-func (c *Cache) valueShard(key string) *shard[string] {
-	return &c.values[maphash.String(c.seed, cache.Group(key))&uint64(len(c.values)-1)]
+func (c *Cache) valueShard(key string) (*shard[string], name) {
+	group := c.name(cache.Group(key))
+	return &c.values[group.hash&uint64(len(c.values)-1)], c.name(key)
 }
 
 // seriesShard returns the shard of a series.
-func (c *Cache) seriesShard(key string) *shard[series] {
-	return &c.series[maphash.String(c.seed, key)&uint64(len(c.series)-1)]
+func (c *Cache) seriesShard(key string) (*shard[series], name) {
+	k := c.name(key)
+	return &c.series[k.hash&uint64(len(c.series)-1)], k
 }
+
+func (c *Cache) name(key string) name { return name{key, maphash.String(c.seed, key)} }
 
 // now returns the nanoseconds since the cache was made. It is read once per call, under
 // the lock, so that instants in one shard never go back.
@@ -102,19 +106,19 @@ func checkTTL(op string, ttl, least time.Duration) error {
 
 // Delete implements [cache.KeyValue]. It removes first the value and then the series.
 func (c *Cache) Delete(ctx context.Context, key string) error {
-	values := c.valueShard(key)
+	values, k := c.valueShard(key)
 	if err := enter(ctx, values); err != nil {
 		return err
 	}
 	now := c.now()
-	if n := values.nodes[key]; n != nil {
+	if n := values.find(k); n != nil {
 		values.remove(n)
 	}
 	leave(c, values, now)
 
-	hits := c.seriesShard(key)
+	hits, k := c.seriesShard(key)
 	hits.mu.Lock()
-	if n := hits.nodes[key]; n != nil {
+	if n := hits.find(k); n != nil {
 		c.drop(hits, n)
 	}
 	leave(c, hits, now)

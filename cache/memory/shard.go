@@ -74,7 +74,7 @@ func count[V any](shards []shard[V]) (n int) {
 	for i := range shards {
 		sh := &shards[i]
 		sh.mu.Lock()
-		n += len(sh.nodes)
+		n += sh.len()
 		sh.mu.Unlock()
 	}
 	return n

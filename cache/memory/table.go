@@ -5,11 +5,17 @@ import "math"
 // never is the deadline of what does not expire.
 const never = math.MaxInt64
 
+// A name is a key and its hash.
+type name struct {
+	key  string
+	hash uint64
+}
+
 // A node is one key of a table and what is stored there.
 type node[V any] struct {
+	name
 	deadline int64 // expired from then on
-	v        V     // beside the deadline, since calls read both
-	key      string
+	v        V
 	pos      int // its place in the table's queue, or unqueued
 }
 
@@ -18,10 +24,15 @@ const unqueued = -1
 // A table is a map whose keys expire. Expiry is lazy: get does not see an expired
 // key, and reclaim removes a few of them, the longest expired first. It is not safe
 // for concurrent use, and instants are passed in.
+//
+// The hash of a key is at hand already, and a map of numbers is the faster and the smaller
+// one. Of keys that have one hash, one is in it, and the others, which are not to be
+// expected, are beside it.
 type table[V any] struct {
-	nodes map[string]*node[V]
-	queue []due[V] // a heap, the earliest first; of every key that has or had a deadline
-	peak  int      // the most keys since nodes was made
+	nodes  map[uint64]*node[V] // by the hashes
+	others map[string]*node[V] // those whose hash was taken when they came
+	queue  []due[V]            // a heap, the earliest first; of every key that has or had a deadline
+	peak   int                 // the most hashes since nodes was made
 }
 
 // A due says when to look at a node: not after its deadline, and perhaps before,
@@ -31,29 +42,50 @@ type due[V any] struct {
 	node *node[V]
 }
 
-// get returns the node of key, or nil if there is none or it has expired.
-func (t *table[V]) get(key string, now int64) *node[V] {
-	n := t.nodes[key]
+// find returns the node of a key, or nil if there is none.
+func (t *table[V]) find(k name) *node[V] {
+	if n := t.nodes[k.hash]; n != nil && n.key == k.key {
+		return n
+	}
+	return t.others[k.key]
+}
+
+// get returns the node of a key, or nil if there is none or it has expired.
+func (t *table[V]) get(k name, now int64) *node[V] {
+	n := t.find(k)
 	if n == nil || n.deadline <= now {
 		return nil
 	}
 	return n
 }
 
-// add makes a node for key, in the place of any that is there.
-func (t *table[V]) add(key string, deadline int64) *node[V] {
-	if n := t.nodes[key]; n != nil {
+// add makes a node for a key, in the place of any that is there.
+func (t *table[V]) add(k name, deadline int64) *node[V] {
+	if n := t.find(k); n != nil {
 		t.remove(n)
 	}
-	if t.nodes == nil {
-		t.nodes = make(map[string]*node[V])
+	n := &node[V]{name: name{own(k.key), k.hash}, pos: unqueued}
+	switch {
+	case t.nodes[k.hash] == nil:
+		put(&t.nodes, k.hash, n)
+		t.peak = max(t.peak, len(t.nodes))
+	default:
+		put(&t.others, n.key, n)
 	}
-	n := &node[V]{key: key, pos: unqueued}
-	t.nodes[key] = n
-	t.peak = max(t.peak, len(t.nodes))
 	t.expire(n, deadline)
 	return n
 }
+
+// put puts a node into a map, which is made for the first one.
+func put[K comparable, V any](m *map[K]*node[V], key K, n *node[V]) {
+	if *m == nil {
+		*m = make(map[K]*node[V])
+	}
+	(*m)[key] = n
+}
+
+// len returns how many nodes there are.
+func (t *table[V]) len() int { return len(t.nodes) + len(t.others) }
 
 // extend makes the deadline of a node a later one, if it is. The queue need not know: it
 // looks at a node too early then, and finds out.
@@ -80,8 +112,12 @@ func (t *table[V]) remove(n *node[V]) {
 	if n.pos != unqueued {
 		t.unqueue(n)
 	}
-	delete(t.nodes, n.key)
-	t.shrink()
+	if t.nodes[n.hash] == n {
+		delete(t.nodes, n.hash)
+		t.shrink()
+	} else {
+		delete(t.others, n.key)
+	}
 }
 
 // reclaim looks at no more than the given number of nodes that are due, and removes
@@ -104,9 +140,9 @@ func (t *table[V]) shrink() {
 	if t.peak < worthwhile || len(t.nodes) > t.peak/4 {
 		return
 	}
-	nodes := make(map[string]*node[V], len(t.nodes))
-	for key, n := range t.nodes {
-		nodes[key] = n
+	nodes := make(map[uint64]*node[V], len(t.nodes))
+	for hash, n := range t.nodes {
+		nodes[hash] = n
 	}
 	t.nodes, t.peak = nodes, len(nodes)
 	t.queue = append(make([]due[V], 0, 2*len(t.queue)), t.queue...)
@@ -133,10 +169,10 @@ func (t *table[V]) up(i int) {
 		if t.queue[parent].at <= item.at {
 			break
 		}
-		t.put(i, t.queue[parent])
+		t.place(i, t.queue[parent])
 		i = parent
 	}
-	t.put(i, item)
+	t.place(i, item)
 }
 
 func (t *table[V]) down(i int) {
@@ -152,13 +188,13 @@ func (t *table[V]) down(i int) {
 		if item.at <= t.queue[child].at {
 			break
 		}
-		t.put(i, t.queue[child])
+		t.place(i, t.queue[child])
 		i = child
 	}
-	t.put(i, item)
+	t.place(i, item)
 }
 
-func (t *table[V]) put(i int, item due[V]) {
+func (t *table[V]) place(i int, item due[V]) {
 	t.queue[i] = item
 	item.node.pos = i
 }

@@ -11,11 +11,11 @@ import (
 
 // Get implements [cache.KeyValue].
 func (c *Cache) Get(ctx context.Context, key string) (value string, ok bool, err error) {
-	sh := c.valueShard(key)
+	sh, k := c.valueShard(key)
 	if err := enter(ctx, sh); err != nil {
 		return "", false, err
 	}
-	e := c.entry(sh, key, c.now())
+	e := c.entry(sh, k, c.now())
 	sh.mu.Unlock()
 	return e.Value, e.Present, nil
 }
@@ -28,14 +28,17 @@ func (c *Cache) GetMany(ctx context.Context, keys []string, entries []cache.Entr
 		return err
 	}
 	for len(keys) > 0 {
-		sh := c.valueShard(keys[0])
+		sh, k := c.valueShard(keys[0])
 		if err := enter(ctx, sh); err != nil {
 			return err
 		}
 		now := c.now()
-		for len(keys) > 0 && c.valueShard(keys[0]) == sh {
-			entries[0] = c.entry(sh, keys[0], now)
-			keys, entries = keys[1:], entries[1:]
+		for next := sh; next == sh; {
+			entries[0] = c.entry(sh, k, now)
+			if keys, entries = keys[1:], entries[1:]; len(keys) == 0 {
+				break
+			}
+			next, k = c.valueShard(keys[0])
 		}
 		sh.mu.Unlock()
 	}
@@ -47,12 +50,12 @@ func (c *Cache) Set(ctx context.Context, key, value string, ttl time.Duration) e
 	if err := checkTTL("set", ttl, 0); err != nil {
 		return err
 	}
-	sh := c.valueShard(key)
+	sh, k := c.valueShard(key)
 	if err := enter(ctx, sh); err != nil {
 		return err
 	}
 	now := c.now()
-	c.set(sh, key, own(value), after(now, ttl))
+	c.set(sh, k, own(value), after(now, ttl))
 	leave(c, sh, now)
 	return nil
 }
@@ -65,15 +68,15 @@ func (c *Cache) Increment(ctx context.Context, key string, ttl time.Duration) (i
 	if err := checkTTL("increment", ttl, 0); err != nil {
 		return 0, err
 	}
-	sh := c.valueShard(key)
+	sh, k := c.valueShard(key)
 	if err := enter(ctx, sh); err != nil {
 		return 0, err
 	}
 	now := c.now()
 	var sum int64 = 1
-	n := sh.get(key, now)
+	n := sh.get(k, now)
 	if n == nil {
-		n = sh.add(own(key), after(now, ttl))
+		n = sh.add(k, after(now, ttl))
 	} else {
 		var err error
 		if sum, err = successor(n.v); err != nil {
@@ -105,38 +108,38 @@ func (c *Cache) CompareAndSwap(ctx context.Context, key string, old, new cache.E
 			return false, err
 		}
 	}
-	sh := c.valueShard(key)
+	sh, k := c.valueShard(key)
 	if err := enter(ctx, sh); err != nil {
 		return false, err
 	}
 	now := c.now()
-	there := c.entry(sh, key, now)
+	there := c.entry(sh, k, now)
 	swap := there.Present == old.Present && (!old.Present || there.Value == old.Value)
 	switch {
 	case !swap:
 	case new.Present:
-		c.set(sh, key, own(new.Value), after(now, ttl))
+		c.set(sh, k, own(new.Value), after(now, ttl))
 	case old.Present:
-		sh.remove(sh.nodes[key])
+		sh.remove(sh.find(k))
 	}
 	leave(c, sh, now)
 	return swap, nil
 }
 
-// entry returns what is at key.
-func (c *Cache) entry(sh *shard[string], key string, now int64) cache.Entry {
-	n := sh.get(key, now)
+// entry returns what is at a key.
+func (c *Cache) entry(sh *shard[string], k name, now int64) cache.Entry {
+	n := sh.get(k, now)
 	if n == nil {
 		return cache.Absent()
 	}
 	return cache.Present(n.v)
 }
 
-// set puts a value at key.
-func (c *Cache) set(sh *shard[string], key, value string, deadline int64) {
-	n := sh.nodes[key]
+// set puts a value at a key.
+func (c *Cache) set(sh *shard[string], k name, value string, deadline int64) {
+	n := sh.find(k)
 	if n == nil {
-		n = sh.add(own(key), deadline)
+		n = sh.add(k, deadline)
 	} else {
 		sh.expire(n, deadline)
 	}
