@@ -178,7 +178,7 @@ type Breaker struct {
 	kv       cache.KeyValue
 	owned    *memory.Cache // the cache that was made here, if it was
 	local    bool          // nobody has to wait for the cache
-	limited  bool          // a look's first question keeps to patience by itself, and leaves time for more
+	quick    bool          // looks need no time limit of ours, since the cache has a short one
 	patience time.Duration // the longest that any other use of the cache may take
 	prefix   string        // of all keys of the circuit, which are of one group
 	epoch    time.Time     // when the clock of until and at began
@@ -407,14 +407,16 @@ func (b *Breaker) ttl(d time.Duration) time.Duration {
 	return after(d, after(b.cfg.ProbeLease, margin))
 }
 
-// setLimits sets what follows from the time limit of the cache.
+// setLimits sets what follows from the time limit of the cache. A look asks one question,
+// after others have perhaps been waited for in vain.
 func (b *Breaker) setLimits() {
 	b.patience = patience
 	longest, ok := cache.TimeLimit(b.kv)
-	_, once := b.kv.(cache.MultiGetter)
+	_, oneQuestion := b.kv.(cache.MultiGetter)
 	b.local = ok && longest == 0
-	if b.limited = ok && once && longest <= patience/2; b.limited {
-		b.patience -= longest // so that a look of several questions keeps to it too
+	b.quick = ok && oneQuestion && longest <= patience/(mostRounds+1)
+	if b.quick {
+		b.patience -= longest // a look that asks more keeps to it as well
 	}
 }
 

@@ -192,6 +192,27 @@ func TestALookThatFailsFailsForAllWhoWaitForIt(t *testing.T) {
 	})
 }
 
+// That nothing was answered in the time that a use of the cache may take is the store's
+// fault too, and no caller's.
+func TestALookThatHangsFailsForAllWhoWaitForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kv := newTap(memory.New())
+		b := newBreaker(t, breaker.Config{Cache: kv})
+		kv.roundTrip(time.Hour)
+		first := begin(t.Context(), b)
+		time.Sleep(500 * time.Millisecond)
+		others := beginMany(t.Context(), b, 10)
+		time.Sleep(500 * time.Millisecond)
+		synctest.Wait()
+		assert.Equal(t, 1, kv.total())
+		kv.set(nil, nil)
+		for _, c := range append(others, first) {
+			require.True(t, c.ran.Load())
+			require.NoError(t, c.finish(nil))
+		}
+	})
+}
+
 // Callers who have less time than a round trip takes never see a look through. Others
 // follow a few of them, and then look for themselves.
 func TestNobodyWaitsForMoreThanAFewWhoLeave(t *testing.T) {
@@ -229,37 +250,58 @@ func TestNobodyWaitsForMoreThanAFewWhoLeave(t *testing.T) {
 	})
 }
 
-// Nor does anybody wait for longer than a use of the cache may take, whoever takes it.
+// Nor does anybody wait for longer than a use of the cache may take, whoever leaves.
 func TestNobodyWaitsForALookForMoreThanASecond(t *testing.T) {
-	for name, hang := range map[string]func(context.Context, string, string) error{
-		"the cache ignores contexts": func(context.Context, string, string) error { time.Sleep(time.Minute); return nil },
-		"all others have less time":  func(ctx context.Context, _, _ string) error { <-ctx.Done(); return context.Cause(ctx) },
-	} {
+	for name, limited := range map[string]bool{"the cache has no time limit": false, "the cache has one": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				kv := newTap(memory.New())
 				type patient struct{}
 				told := 0
-				b := newBreaker(t, breaker.Config{Cache: kv, OnStoreError: func(ctx context.Context, _ error) {
+				kv := newTap(memory.New())
+				cfg := breaker.Config{Cache: kv, OnStoreError: func(ctx context.Context, _ error) {
 					if ctx.Value(patient{}) != nil {
 						told++
 					}
-				}})
-				kv.set(hang, nil)
-				var others sync.WaitGroup
-				for i := range 20 {
-					others.Go(func() {
-						ctx, cancel := context.WithTimeout(t.Context(), time.Duration(6+i)*100*time.Millisecond)
-						defer cancel()
-						_ = b.Do(ctx, succeed)
-					})
+				}}
+				limit, others := time.Hour, 600*time.Millisecond
+				if limited {
+					limit, others = 250*time.Millisecond, 249*time.Millisecond
+					cfg.Cache = timed{kv, limit}
 				}
-				synctest.Wait()
-				start := time.Now()
-				require.NoError(t, b.Do(context.WithValue(t.Context(), patient{}, true), succeed))
-				require.LessOrEqual(t, time.Since(start), time.Second)
-				require.Equal(t, 1, told)
-				others.Wait()
+				b := newBreaker(t, cfg)
+				kv.set(func(ctx context.Context, _, _ string) error { // hang
+					select {
+					case <-time.After(limit):
+						return errUnavailable
+					case <-ctx.Done():
+						return context.Cause(ctx)
+					}
+				}, nil)
+				over := make(chan struct{})
+				var hurried sync.WaitGroup
+				hurried.Go(func() {
+					for {
+						hurried.Go(func() {
+							ctx, cancel := context.WithTimeout(t.Context(), others)
+							defer cancel()
+							_ = b.Do(ctx, succeed)
+						})
+						select {
+						case <-over:
+							return
+						case <-time.After(time.Millisecond):
+						}
+					}
+				})
+				for i := range 20 {
+					time.Sleep(50*time.Millisecond + time.Microsecond)
+					start := time.Now()
+					require.NoError(t, b.Do(context.WithValue(t.Context(), patient{}, true), succeed))
+					require.LessOrEqual(t, time.Since(start), time.Second)
+					require.Equal(t, i+1, told)
+				}
+				close(over)
+				hurried.Wait()
 			})
 		})
 	}
@@ -274,8 +316,7 @@ func TestALookHasATimeLimitOfItsOwnOnlyIfTheCacheHasNone(t *testing.T) {
 		{func(c *tap) cache.KeyValue { return c }, true},
 		{func(c *tap) cache.KeyValue { return timed{c, 0} }, false},
 		{func(c *tap) cache.KeyValue { return timed{c, 250 * time.Millisecond} }, false},
-		{func(c *tap) cache.KeyValue { return timed{c, 500 * time.Millisecond} }, false},
-		{func(c *tap) cache.KeyValue { return timed{c, 501 * time.Millisecond} }, true},
+		{func(c *tap) cache.KeyValue { return timed{c, 251 * time.Millisecond} }, true},
 		{func(c *tap) cache.KeyValue { return timed{c, time.Hour} }, true},
 		{func(c *tap) cache.KeyValue { return timedPlain{plain{c}} }, true},
 	} {
@@ -301,7 +342,7 @@ func (timedPlain) TimeLimit() (time.Duration, bool) { return 250 * time.Millisec
 // A look that finds another phase each time asks again, and each time within the limit of
 // the cache.
 func TestALookOfManyQuestionsTakesNoMoreThanASecond(t *testing.T) {
-	for _, limit := range []time.Duration{50 * time.Millisecond, 500 * time.Millisecond, time.Minute} {
+	for _, limit := range []time.Duration{50 * time.Millisecond, 250 * time.Millisecond, time.Minute} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				kv := newTap(memory.New())

@@ -213,6 +213,6 @@ func (b *Breaker) inTurn(ctx context.Context, change func() error) error {
 }
 
 func isCorrupt(err error) bool {
-	var c *cache.CorruptError
-	return errors.As(err, &c) || errors.Is(err, cache.ErrNotInteger) || errors.Is(err, cache.ErrOverflow)
+	_, corrupt := errors.AsType[*cache.CorruptError](err)
+	return corrupt || errors.Is(err, cache.ErrNotInteger) || errors.Is(err, cache.ErrOverflow)
 }

@@ -2,6 +2,7 @@ package breaker
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -11,14 +12,15 @@ import (
 // A view is what one reading of a circuit found. Immutable.
 type view struct {
 	*phase
-	seq      uint64        // views of a greater seq began to be read later
-	at       time.Duration // when it was read; kept for a staleness only
-	outdated bool          // not to be used again, because something was written since
-	free     bool          // closed, and nobody else can write: calls need no further look
-	failures int64         // closed: how many are counted
-	waiting  bool          // open: the timeout has not passed
-	holders  []cache.Entry // open: what is at each place
-	corrupt  []error       // what could not be read, and was taken for absent
+	seq      uint64         // views of a greater seq began to be read later
+	at       time.Duration  // when it was read; kept for a staleness only
+	outdated bool           // not to be used again, because something was written since
+	free     bool           // closed, and nobody else can write: calls need no further look
+	failures int64          // closed: how many are counted
+	waiting  bool           // open: the timeout has not passed
+	holders  []cache.Entry  // open: what is at each place
+	corrupt  []error        // what could not be read, and was taken for absent
+	room     [2]cache.Entry // for what is read of a closed circuit
 }
 
 // status is the view's state in the words of the outside.
@@ -52,17 +54,16 @@ func isHolder(e cache.Entry) bool { return e.Present && len(e.Value) >= idLength
 // round trip only if the circuit is in another.
 func (b *Breaker) read(ctx context.Context, p *phase) (*view, error) {
 	for first := true; ; first = false {
-		seq := b.seq.Add(1)
-		entries := make([]cache.Entry, len(p.keys))
+		v := &view{phase: p, seq: b.seq.Add(1)}
+		entries := slices.Grow(v.room[:0], len(p.keys))[:len(p.keys)]
 		err := cache.GetMany(ctx, b.kv, p.keys, entries)
 		if first && (err != nil || entries[0] != p.raw) {
 			var cancel context.CancelFunc
-			ctx, cancel = b.bounded(ctx) // there may be more to ask, and a first question may come without a limit
+			ctx, cancel = b.bounded(ctx) // perhaps there is more to ask, and a quick cache has no limit yet
 			defer cancel()
 		}
-		var corrupt []error
 		if isCorrupt(err) {
-			corrupt, err = b.salvage(ctx, p.keys, entries)
+			v.corrupt, err = b.salvage(ctx, p.keys, entries)
 		}
 		if err != nil {
 			return nil, err
@@ -75,7 +76,6 @@ func (b *Breaker) read(ctx context.Context, p *phase) (*view, error) {
 			p = b.newPhase(raw)
 			continue
 		}
-		v := &view{phase: p, seq: seq, corrupt: corrupt}
 		if b.cfg.Staleness > 0 {
 			v.at = b.now()
 		}
@@ -236,18 +236,20 @@ type reading struct {
 	void bool // it says nothing of the store, since whoever took it did not see it through
 }
 
-// readTogether is read, shared with all who ask at the same time. Who takes a reading
-// waits for the cache alone; the others wait for him, for as long as a use of the cache
-// may take. If he leaves, one of them takes another. Nobody waits for more than a few who
-// leave, and then takes one himself.
+// readTogether is read, shared with all who ask at the same time: one reads, and the
+// others wait for him. If he leaves, one of them reads anew. Nobody waits for more than a
+// few who leave, and then reads himself.
 func (b *Breaker) readTogether(caller context.Context) (*view, error) {
-	r, mine := b.join(false)
-	if mine && b.limited {
-		return b.take(caller, caller, r)
+	ctx, cancel := caller, context.CancelFunc(func() {})
+	if !b.quick {
+		ctx, cancel = b.bounded(caller)
 	}
-	ctx, cancel := b.bounded(caller)
 	defer cancel()
-	for round := 1; !mine; round++ {
+	for round := 0; ; round++ {
+		r, mine := b.join(round == mostRounds)
+		if mine {
+			return b.take(caller, ctx, r)
+		}
 		select {
 		case <-r.done:
 			if !r.void {
@@ -256,9 +258,7 @@ func (b *Breaker) readTogether(caller context.Context) (*view, error) {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
-		r, mine = b.join(round == mostRounds)
 	}
-	return b.take(caller, ctx, r)
 }
 
 // join returns the reading that is under way, to wait for, or a new one that is the
