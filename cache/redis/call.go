@@ -12,7 +12,8 @@ import (
 
 // A script runs on the server, by its hash where it is known there.
 type script struct {
-	hash, text string
+	hash any // a string, as an argument already
+	text string
 }
 
 func newScript(text string) *script {
