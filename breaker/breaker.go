@@ -222,6 +222,9 @@ func New(cfg Config) (*Breaker, error) {
 	cfg.RecoveryTimeout = orElse(cfg.RecoveryTimeout, defaultTimeout)
 	cfg.Probes = orElse(cfg.Probes, 1)
 	cfg.ProbeLease = orElse(cfg.ProbeLease, defaultLease)
+	if cfg.Classify == nil {
+		cfg.Classify = Classify
+	}
 
 	b := &Breaker{cfg: cfg, kv: cfg.Cache, prefix: cache.Key("breaker:"+cfg.Name, ""), epoch: time.Now()}
 	if b.kv == nil {
@@ -257,12 +260,16 @@ func (b *Breaker) Do(ctx context.Context, op func(context.Context) error) (err e
 		return err
 	}
 	outcome := Failure // if op, or the classifier, panics or exits
-	defer func() { b.settle(ctx, g, outcome) }()
+	defer func() {
+		if b.matters(g, outcome) { // asked here, since most often it does not
+			b.report(ctx, g, outcome)
+		}
+	}()
 	if g.probe != nil {
 		defer b.keep(ctx, g.probe)()
 	}
 	err = op(ctx)
-	outcome = b.classify(ctx, err)
+	outcome = b.cfg.Classify(ctx, err)
 	return err
 }
 
@@ -274,13 +281,6 @@ func (b *Breaker) Allow(ctx context.Context) (*Permit, error) {
 		return nil, err
 	}
 	return &Permit{b: b, grant: g}, nil
-}
-
-func (b *Breaker) classify(ctx context.Context, err error) Outcome {
-	if b.cfg.Classify != nil {
-		return b.cfg.Classify(ctx, err)
-	}
-	return Classify(ctx, err)
 }
 
 // State returns the state of the circuit and changes nothing: a circuit whose timeout has

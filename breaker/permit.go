@@ -24,15 +24,15 @@ func (p *Permit) Done(ctx context.Context, err error) {
 		return
 	}
 	outcome := Failure // if the classifier panics
-	defer func() { p.b.settle(ctx, p.grant, outcome) }()
-	outcome = p.b.classify(ctx, err)
+	defer func() { p.b.report(ctx, p.grant, outcome) }()
+	outcome = p.b.cfg.Classify(ctx, err)
 }
 
 // Settle settles the permit with an outcome. The report is made even if the context is
 // done.
 func (p *Permit) Settle(ctx context.Context, o Outcome) {
 	if !p.settled.Swap(true) {
-		p.b.settle(ctx, p.grant, o)
+		p.b.report(ctx, p.grant, o)
 	}
 }
 

@@ -8,20 +8,15 @@ import (
 	"github.com/resilience-toolkit/resilience/cache"
 )
 
-// settle reports the outcome of a call. It never fails: what cannot be written is
-// told to the observer.
-func (b *Breaker) settle(ctx context.Context, g grant, o Outcome) {
-	if g.probe == nil {
-		if v := b.view.Load(); g.phase == nil || o == Neutral || o == Success && v.failures == 0 {
-			return
-		}
-	}
-	b.report(ctx, g, o)
+// matters reports whether the outcome of a call changes anything.
+func (b *Breaker) matters(g grant, o Outcome) bool {
+	return g.probe != nil || g.phase != nil && o != Neutral && (o != Success || b.view.Load().failures != 0)
 }
 
-// report does the work of settle. A caller who has gone does not end it.
+// report reports the outcome of a call, if it matters. It never fails: what cannot be
+// written is told to the observer. A caller who has gone does not end it.
 func (b *Breaker) report(ctx context.Context, g grant, o Outcome) {
-	if b.closed.Load() && b.owned != nil {
+	if !b.matters(g, o) || b.closed.Load() && b.owned != nil {
 		return
 	}
 	sctx, cancel := b.bounded(context.WithoutCancel(ctx))
