@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	avast "github.com/avast/retry-go/v5"
@@ -17,8 +18,11 @@ import (
 	"github.com/resilience-toolkit/resilience/retry"
 )
 
-// empty is a policy that does nothing: what it costs is the chain.
-type empty struct{}
+// empty is a policy that does nothing: what it costs is the chain. It gives its word, as
+// those of the toolkit do.
+type empty struct {
+	resilience.Sequential[empty]
+}
 
 func (empty) Do(ctx context.Context, op func(context.Context) error) error { return op(ctx) }
 
@@ -26,8 +30,8 @@ func chainContests() []Contest {
 	return []Contest{
 		{
 			Name: "Chain/three empty policies",
-			Notes: "The price of composing, ours alone: the call by itself, Wrap around a prebuilt call, With compiled once " +
-				"and applied to a closure per call.",
+			Notes: "The price of composing, ours alone: the call by itself, Wrap around a prebuilt call, the same with policies " +
+				"that do not give their word (Sequential), With compiled once and applied to a closure per call.",
 			Goal:     Goal{Text: "10 ns per policy beyond the call, 0 allocations", Rivals: []string{"the call alone"}, Ratio: 1, Plus: 30},
 			Entrants: emptyChains(3),
 		},
@@ -67,13 +71,16 @@ func chainContests() []Contest {
 
 var errLimited = errors.New("limited")
 
+// watched is one that does not.
+type watched struct{ empty }
+
 func emptyChains(policies int) []Entrant {
-	list := make([]resilience.Policy, policies)
-	for i := range list {
-		list[i] = empty{}
-	}
+	list := slices.Repeat([]resilience.Policy{empty{}}, policies)
 	return []Entrant{
 		{"ours, Wrap", func(testing.TB, *Server) Work { return calls(resilience.Wrap(answer, list...)) }},
+		{"ours, Wrap, watched", func(testing.TB, *Server) Work {
+			return calls(resilience.Wrap(answer, slices.Repeat([]resilience.Policy{watched{}}, policies)...))
+		}},
 		{"ours, With and a closure", func(testing.TB, *Server) Work {
 			guard := resilience.With[int](list...)
 			return func(n int) (right int) {

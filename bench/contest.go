@@ -27,7 +27,8 @@ type Entrant struct {
 // be. Any number of goroutines may call it at once.
 type Work func(n int) (right int)
 
-// A Goal says what the first entrant, which is ours, is measured against.
+// A Goal says what the first entrant, which is ours, is measured against. The zero Goal is
+// none: it is compared with the fastest, and not judged.
 type Goal struct {
 	Text     string
 	Rivals   []string // the fastest of these; none stands for everybody who is not ours
