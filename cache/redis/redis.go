@@ -98,7 +98,8 @@ type Config struct {
 	Prefix string
 
 	// Timeout is the longest that one operation may take, waiting for a connection
-	// included. It must not be negative; zero means 250 ms.
+	// included. It must not be negative; zero means 250 ms. Above that, a breaker sets a
+	// limit of its own for each look, which costs a timer more and a goroutine.
 	Timeout time.Duration
 }
 
