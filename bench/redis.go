@@ -48,6 +48,7 @@ func redisContests() []Contest {
 	notes := "A call is one command or script of the others; ours keeps every hit of the last second, some 10,000 of them one " +
 		"after the other and more in parallel, where the others keep a number. The bare EVALSHA runs TIME, GET and SET. " +
 		"Where the caller's context can be cancelled, ours returns when it is; the others wait for the reply or their time limit. " +
+		"Automatic pipelining is the driver's own and experimental, and ignores contexts; over it ours sends each acquire by itself. " +
 		fmt.Sprintf("Parallel is %d callers of one client.", Callers)
 	goal := Goal{
 		Text:   "one round trip, within 15 % of the bare EVALSHA, at most 25 allocations; in parallel faster than that",
@@ -105,27 +106,33 @@ func redisLimiters(a allowance, admitted bool, key string) []Entrant {
 			return right
 		}
 	}
-	ours := func(context func(testing.TB) context.Context) func(testing.TB, *Server) Work {
+	type clientOf = func(testing.TB, *Server) redis.UniversalClient
+	ours := func(client clientOf, context func(testing.TB) context.Context) func(testing.TB, *Server) Work {
 		return func(tb testing.TB, server *Server) Work {
-			shared := must(rediscache.New(NewClient(tb, server), rediscache.Config{Prefix: freshName() + ":"}))
+			shared := must(rediscache.New(client(tb, server), rediscache.Config{Prefix: freshName() + ":"}))
 			l := must(ratelimit.New(a.limit, a.window, ratelimit.Config{Cache: shared}))
 			tb.Cleanup(func() { l.Close(); shared.Close() })
 			ctx := context(tb)
 			return work(func(key string) bool { return l.Acquire(ctx, key) == nil })
 		}
 	}
-	return []Entrant{
-		{"ours", ours(background)},
-		{"ours, cancellable", ours(cancellable)},
-		{"bare EVALSHA", func(tb testing.TB, server *Server) Work {
-			client, ctx := NewClient(tb, server), context.Background()
+	bare := func(client clientOf) func(testing.TB, *Server) Work {
+		return func(tb testing.TB, server *Server) Work {
+			client, ctx := client(tb, server), context.Background()
 			sha := must(client.ScriptLoad(ctx, bareScript).Result())
 			name := freshName()
 			return work(func(key string) bool {
 				_, err := client.EvalSha(ctx, sha, []string{name + key}, 1).Int()
 				return (err == nil) == admitted // it refuses nobody
 			})
-		}},
+		}
+	}
+	return []Entrant{
+		{"ours", ours(plainClient, background)},
+		{"ours, cancellable", ours(plainClient, cancellable)},
+		{"ours, automatic pipelining", ours(pipeliner, background)},
+		{"bare EVALSHA", bare(plainClient)},
+		{"bare EVALSHA, automatic pipelining", bare(pipeliner)},
 		{"redis_rate", func(tb testing.TB, server *Server) Work {
 			l, ctx, name := redis_rate.NewLimiter(NewClient(tb, server)), context.Background(), freshName()
 			limit := redis_rate.Limit{Rate: a.limit, Burst: a.limit, Period: a.window}
@@ -152,6 +159,15 @@ func redisLimiters(a allowance, admitted bool, key string) []Entrant {
 			})
 		}},
 	}
+}
+
+func plainClient(tb testing.TB, server *Server) redis.UniversalClient { return NewClient(tb, server) }
+
+// pipeliner returns the driver's client that sends by itself what is asked at one moment.
+func pipeliner(tb testing.TB, server *Server) redis.UniversalClient {
+	p := must(NewClient(tb, server).AutoPipeline())
+	tb.Cleanup(func() { p.Close() })
+	return p
 }
 
 func background(testing.TB) context.Context { return context.Background() }
