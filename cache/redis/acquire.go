@@ -39,10 +39,9 @@ const (
 // The driver may send it any number of times; it takes one slot.
 //
 // It costs the server O(log n), with n hits less than one window old or ahead: a few
-// steps of that size as long as all weigh 1, and some log n of them after one that does
-// not. A limit above 2^53 counts as 2^53, and a greater weight is refused; sums are
-// exact as long as the weights between two pauses of a window and an eighth come to less
-// than that.
+// steps of that size as long as all weigh 1 or there is room beside all of them, and some
+// log n of them otherwise. A limit above 2^53 counts as 2^53, and a greater weight is refused; sums are
+// exact as long as the weights between two pauses of a window come to less than that.
 //
 // A series expires when its last hit has left the window, or up to an eighth of a window
 // later; hits that have left are discarded as soon. One series serves one width of window.
@@ -55,28 +54,23 @@ func (c *Cache) Acquire(ctx context.Context, key string, r cache.Request) (cache
 		return cache.Grant{}, &cache.ArgumentError{Op: op, Field: "Weight", Value: r.Weight, Want: "at most 2^53"}
 	}
 	id := newID()
-	p := &passenger{key: c.key(key, kindHits), id: idText(id)}
-	p.cmd = redis.NewIntSliceCmd(ctx, acquireScript.args(1, p.key,
-		min(r.Limit, maxExact), micros(r.Window), r.Weight, r.MaxWait.Microseconds(), p.id, c.sending())...)
+	p := &passenger{
+		series: series{c.key(key, kindHits), min(r.Limit, maxExact), micros(r.Window)},
+		weight: r.Weight, wait: r.MaxWait.Microseconds(), id: idText(id),
+		done: make(chan error, 1),
+	}
 	if err := c.doAcquire(ctx, op, key, p); err != nil {
 		return cache.Grant{}, err
 	}
-	answer := p.cmd.Val()
-	if len(answer) != 3 {
-		return cache.Grant{}, &cache.UnavailableError{Op: op, Err: errMalformed}
-	}
-	if answer[0] == notOurs {
+	if p.answer.status == notOurs {
 		return cache.Grant{}, &cache.CorruptError{Op: op, Key: key, Err: errNotOurs}
 	}
-	g := cache.Grant{OK: isGrant(answer), Wait: duration(answer[1])}
+	g := cache.Grant{OK: p.answer.status == granted, Wait: duration(p.answer.wait)}
 	if g.OK {
-		g.Slot = cache.Slot{At: answer[2], ID: id}
+		g.Slot = cache.Slot{At: p.answer.at, ID: id}
 	}
 	return g, nil
 }
-
-// isGrant reports whether the answer to an acquire is a slot.
-func isGrant(answer []int64) bool { return len(answer) == 3 && answer[0] == granted }
 
 // GiveBack implements [cache.Acquirer]. It costs the server O(log n), and for a hit that
 // weighs more than 1 as much again for each hit behind it.

@@ -17,7 +17,8 @@ const (
 	maxFlights = 4
 
 	// maxBatch is how many acquires one batch has at most, so that no batch keeps the
-	// server from others for long.
+	// server from others for long: as many for one series take it some 0.3 ms, and some
+	// 0.8 ms if they have weights.
 	maxBatch = 128
 )
 
@@ -33,29 +34,6 @@ type dispatcher struct {
 	flights int
 	waiting []*passenger // only while there are maxFlights flights
 }
-
-// A passenger is one acquire.
-type passenger struct {
-	ctx     context.Context // the time limit
-	cancel  context.CancelFunc
-	cmd     *redis.IntSliceCmd
-	key, id string
-	done    chan error // of one place
-	over    atomic.Bool
-	own     flight // if it goes by itself
-}
-
-// arrive hands the passenger its answer, and reports whether it has gone already and left
-// a slot behind.
-func (p *passenger) arrive(err error) (leftover bool) {
-	slot := err == nil && isGrant(p.cmd.Val()) // before anybody else may look
-	p.done <- err
-	return p.over.Swap(true) && slot
-}
-
-// leave reports whether the passenger goes without an answer, which is to say before it is
-// there.
-func (p *passenger) leave() bool { return !p.over.Swap(true) }
 
 // A flight is what holds one of the places among maxFlights. It gives it up once, when
 // it lands or is given up.
@@ -86,9 +64,8 @@ func (d *dispatcher) flyAlone(p *passenger) {
 		return
 	}
 	defer d.c.underWay.Release(1)
-	if p.arrive(d.c.send(p.ctx, p.cmd, acquireScript)) {
-		d.c.takeBack([]*passenger{p})
-	}
+	cmd := d.c.acquireCmd(p.ctx, p)
+	d.c.takeBack(d.c.deliver(p.ctx, cmd, d.c.send(p.ctx, cmd, acquireScript), p))
 }
 
 // land lets the next flight begin, if somebody waits for it.
@@ -138,16 +115,15 @@ func (d *dispatcher) fly(batch []*passenger) {
 	defer d.c.underWay.Release(1)
 	// A client that ignores the context would hold the place for longer.
 	defer context.AfterFunc(ctx, f.land)()
-	cmds := make([]redis.Cmder, len(present))
-	for i, p := range present {
-		cmds[i] = p.cmd
+	groups := bySeries(present)
+	cmds := make([]redis.Cmder, len(groups))
+	for i, group := range groups {
+		cmds[i] = d.c.acquireCmd(ctx, group...)
 	}
 	d.c.sendAll(ctx, cmds, acquireScript)
 	var late []*passenger
-	for _, p := range present {
-		if p.arrive(p.cmd.Err()) {
-			late = append(late, p)
-		}
+	for i, group := range groups {
+		late = append(late, d.c.deliver(ctx, cmds[i].(*redis.IntSliceCmd), cmds[i].Err(), group...)...)
 	}
 	f.land()
 	d.c.takeBack(late)
@@ -156,6 +132,10 @@ func (d *dispatcher) fly(batch []*passenger) {
 // sendAll is one round trip for all, or two if the server does not know the script. Each
 // command has its own error.
 func (c *Cache) sendAll(ctx context.Context, cmds []redis.Cmder, s *script) {
+	if len(cmds) == 1 {
+		_ = c.send(ctx, cmds[0], s)
+		return
+	}
 	pipe := c.client.Pipeline()
 	for _, cmd := range cmds {
 		cmd.SetFirstKeyPos(3)
@@ -191,11 +171,7 @@ func (c *Cache) takeBack(late []*passenger) {
 	defer cancel()
 	cmds := make([]redis.Cmder, len(late))
 	for i, p := range late {
-		cmds[i] = redis.NewIntCmd(ctx, giveBackScript.args(1, p.key, p.id, p.cmd.Val()[2])...)
-	}
-	if len(cmds) == 1 {
-		_ = c.send(ctx, cmds[0], giveBackScript)
-		return
+		cmds[i] = redis.NewIntCmd(ctx, giveBackScript.args(1, p.series.key, p.id, p.answer.at)...)
 	}
 	c.sendAll(ctx, cmds, giveBackScript)
 }

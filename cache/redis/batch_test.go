@@ -3,6 +3,7 @@ package redis_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,8 +19,8 @@ import (
 	"github.com/resilience-toolkit/resilience/internal/redistest"
 )
 
-// A gate is a hook that counts commands and batches, and holds up single commands while
-// it is closed.
+// A gate is a hook that counts single commands, batches of acquires, and the acquires in
+// them, and holds up single commands while it is closed.
 type gate struct {
 	mu      sync.Mutex
 	open    chan struct{}
@@ -47,6 +48,10 @@ func (g *gate) ProcessHook(next driver.ProcessHook) driver.ProcessHook {
 		if cmd.Name() != "evalsha" {
 			return next(ctx, cmd)
 		}
+		if n := acquires(cmd); n > 1 {
+			g.batch(n)
+			return next(ctx, cmd)
+		}
 		g.mu.Lock()
 		open, deaf := g.open, g.deaf
 		g.mu.Unlock()
@@ -69,16 +74,33 @@ func (g *gate) ProcessHook(next driver.ProcessHook) driver.ProcessHook {
 
 func (g *gate) ProcessPipelineHook(next driver.ProcessPipelineHook) driver.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []driver.Cmder) error {
-		if cmds[0].Name() == "evalsha" { // and not what is said first on a connection
-			g.batches.Add(1)
-			g.batched.Add(int64(len(cmds)))
-			if g.stop != nil {
-				g.stopped.Add(1)
-				<-g.stop
-			}
+		n := 0
+		for _, cmd := range cmds { // which may also be what is said first on a connection
+			n += acquires(cmd)
+		}
+		if n > 0 {
+			g.batch(n)
 		}
 		return next(ctx, cmds)
 	}
+}
+
+func (g *gate) batch(n int) {
+	g.batches.Add(1)
+	g.batched.Add(int64(n))
+	if g.stop != nil {
+		g.stopped.Add(1)
+		<-g.stop
+	}
+}
+
+// acquires returns how many acquires a command does: after what they have in common, each
+// has three arguments. No other script of one key has as many.
+func acquires(cmd driver.Cmder) int {
+	if args := cmd.Args(); len(args) >= 10 && args[2] == 1 {
+		return (len(args) - 7) / 3
+	}
+	return 0
 }
 
 func gated(t *testing.T, addr string, timeout time.Duration) (*redis.Cache, *gate) {
@@ -160,6 +182,98 @@ func TestAcquiresThatWaitGoTogetherAndWhoLeavesTakesNobodyAlong(t *testing.T) {
 	require.EqualValues(t, flights+9, used(t, c), "who left before the start has taken no slot")
 	require.EqualValues(t, 9, g.batched.Load())
 	require.EqualValues(t, 1, g.batches.Load())
+}
+
+func TestABatchOfSeveralSeriesIsOneRoundTripAndTakesEachWhatItAskedFor(t *testing.T) {
+	t.Parallel()
+	c, g := gated(t, redistest.Start(t).Addr(), 10*time.Second)
+	open := g.shut(false)
+	wait := gather(t, c, g, nil)
+	var all sync.WaitGroup
+	var granted [3]atomic.Int64
+	for i := range 30 {
+		all.Go(func() {
+			key, limit := i%3, int64(4+i%3) // of 10 that ask
+			grant, err := c.Acquire(bg, strconv.Itoa(key), unit(limit, time.Minute, 0))
+			assert.NoError(t, err)
+			if grant.OK {
+				granted[key].Add(1)
+			}
+		})
+	}
+	time.Sleep(50 * time.Millisecond)
+	open()
+	wait()
+	all.Wait()
+	for key := range granted {
+		require.EqualValues(t, 4+key, granted[key].Load())
+	}
+	require.EqualValues(t, 1, g.batches.Load())
+	require.EqualValues(t, 30, g.batched.Load())
+}
+
+func TestWhatIsWrongWithASeriesIsToldToAllWhoAskedForItAndToNobodyElse(t *testing.T) {
+	t.Parallel()
+	for what, plant := range map[string][]string{
+		"another type": {"SET", "", "v"},
+		"no hit":       {"ZADD", "", "1", "what is this"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := redistest.Start(t)
+			c, g := gated(t, s.Addr(), 10*time.Second)
+			for _, key := range []string{"good", "bad"} {
+				_, err := c.Acquire(bg, key, unit(1000, time.Minute, 0))
+				require.NoError(t, err)
+			}
+			plant[1] = seriesOf(s, "bad")
+			s.Do("DEL", plant[1])
+			s.Do(plant...)
+			open := g.shut(false)
+			wait := gather(t, c, g, nil)
+			var all sync.WaitGroup
+			for i := range 10 {
+				all.Go(func() {
+					key := []string{"good", "bad"}[i%2]
+					grant, err := c.Acquire(bg, key, unit(1000, time.Minute, 0))
+					if key == "good" {
+						assert.NoError(t, err)
+						assert.True(t, grant.OK)
+						return
+					}
+					var corrupt *cache.CorruptError
+					if assert.ErrorAs(t, err, &corrupt) {
+						assert.Equal(t, "bad", corrupt.Key)
+					}
+				})
+			}
+			time.Sleep(50 * time.Millisecond)
+			open()
+			wait()
+			all.Wait()
+			require.EqualValues(t, 10, g.batched.Load())
+		})
+	}
+}
+
+func TestABatchThatTheServerHasNoMemoryForTakesNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c, g := gated(t, s.Addr(), 10*time.Second)
+	open := g.shut(false)
+	contexts := make([]context.Context, 20)
+	for i := range contexts {
+		contexts[i] = bg
+	}
+	wait := gather(t, c, g, contexts)
+	s.Do("CONFIG", "SET", "maxmemory", "1")
+	open()
+	for _, err := range wait() {
+		var away *cache.UnavailableError
+		require.ErrorAs(t, err, &away)
+		require.ErrorContains(t, err, "OOM")
+	}
+	require.EqualValues(t, 20, g.batched.Load())
+	require.Zero(t, used(t, c))
 }
 
 func TestABatchWhoseScriptWasForgottenIsSentAgain(t *testing.T) {

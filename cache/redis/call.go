@@ -64,40 +64,6 @@ func (c *Cache) do(ctx context.Context, op, key string, cmd redis.Cmder, s *scri
 	}
 }
 
-// doAcquire does the same for an acquire, together with others if there are many.
-//
-// The client is given the time limit only, and not the context: who leaves does not cost a
-// connection, and a slot that comes then is known, and given back.
-func (c *Cache) doAcquire(ctx context.Context, op, key string, p *passenger) error {
-	if err := c.usable(ctx); err != nil {
-		return err
-	}
-	p.ctx, p.cancel = context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
-	p.done = make(chan error, 1)
-	alone := c.acquires.board(p)
-	switch {
-	case !alone:
-		defer p.cancel()
-	case c.direct(ctx):
-		c.acquires.flyAlone(p)
-	default:
-		go c.acquires.flyAlone(p)
-	}
-	select {
-	case err := <-p.done:
-		return c.outcome(ctx, p.ctx, op, key, err)
-	case <-ctx.Done():
-	case <-p.ctx.Done():
-	}
-	if !p.leave() {
-		return c.outcome(ctx, p.ctx, op, key, <-p.done)
-	}
-	if alone {
-		p.own.land() // what is left under way holds no place for others
-	}
-	return c.expired(ctx, op)
-}
-
 // direct reports whether the client returns in time by itself.
 func (c *Cache) direct(ctx context.Context) bool { return c.minds && ctx.Done() == nil }
 

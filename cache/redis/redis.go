@@ -17,10 +17,11 @@
 // are given an hour from then.
 //
 // When several acquires of one process are on their way already, those that come then
-// wait for one of them to return, and go together, as one round trip; which more than
-// doubles what many goroutines get done. An acquire that comes while there are few goes
-// at once. On a cluster, where one batch would wait for the slowest of its nodes, each
-// goes by itself.
+// wait for one of them to return, and go together, as one round trip, and those for one
+// series as one run of the script, which decides them in their order; so many goroutines
+// get several times as much done. An acquire that comes while there are few goes at once.
+// On a cluster, where one batch would wait for the slowest of its nodes, each goes by
+// itself.
 //
 // # Sent twice, counted once
 //
@@ -56,7 +57,8 @@
 //
 // that is Config.Prefix, the group, the kind (v for a value, h for a series of hits, o for
 // the identifier of an operation) and the part. Everything that is written with a TTL, as
-// the limiter and the breaker always do, expires by itself.
+// the limiter and the breaker always do, expires by itself: the series of a limiter when its
+// last hit has left the window, or up to an eighth of a window later.
 //
 // # What is not here
 //

@@ -1,12 +1,15 @@
--- Takes the next slot of a sliding window, or says how far away it is.
+-- Takes the next slots of a sliding window, or says how far away they are.
 --
 -- KEYS[1]  the series: a sorted set with a member per hit, whose score is the hit's
 --          instant in microseconds
--- ARGV     limit, window (us), weight, longest wait (us), identifier, how long ago (us)
---          the driver may have sent this before ('0' if it has not)
+-- ARGV     limit, window (us), how long ago (us) the driver may have sent this before ('0'
+--          if it has not); then, for each hit that is asked for, in order of arrival:
+--          weight, longest wait (us), identifier
 --
--- Answers { 1, wait, instant } for a slot taken, { 0, wait, 0 } for one that is too
--- far away, and { -1, 0, 0 } for a series with what is no hit in it.
+-- Answers three numbers for each: 1, wait, instant for a slot taken, 0, wait, 0 for one that
+-- is too far away, and -1 three times for a series with what is no hit in it. They are what
+-- one call for each would have been answered at this instant; one that is refused leaves
+-- nothing behind.
 --
 -- While all hits weigh 1, a member is the hit's identifier, of 11 bytes, and the hit that
 -- has to leave before the next can come is found by its rank. From the first heavier hit
@@ -26,74 +29,126 @@
 -- Numbers are whole and below 2^53 (one that is not, is no hit), so neither a double
 -- nor the 17 digits in which they are handed on lose anything, and none has an exponent.
 
-local key, id = KEYS[1], ARGV[5]
-local window, weight = tonumber(ARGV[2]), tonumber(ARGV[3])
-local room = tonumber(ARGV[1]) - weight -- what the others may weigh
+local format, floor = string.format, math.floor
+local key, limit, window, sent = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
+local asked = (#ARGV - 3) / 3
 
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 
 local last = redis.call('ZRANGE', key, '-1', '-1', 'WITHSCORES')
-local at = now -- the slot
-local extra    -- what all hits weigh beyond 1 each, if any does
-local previous -- the instant of the last hit, if there is one
-
-if last[1] then
-  local from -- the last hit that must have left
-  if #last[1] == 11 then
-    local rank = string.format('%d', -room - 1)
-    from = redis.call('ZRANGE', key, rank, rank, 'WITHSCORES')[2]
-  elseif #last[1] == 26 then
-    local before, own = struct.unpack('>I7I7', last[1], 2)
-    extra = before + own - 1
-    local count = redis.call('ZCARD', key)
-    -- From low on they weigh too much, from high on they do not.
-    local low, high = math.max(-1, count - room - 2), count
-    while high - low > 1 do
-      local i = math.floor((low + high) / 2)
-      local hit = redis.call('ZRANGE', key, i, i, 'WITHSCORES')
-      before = 0
-      if #hit[1] == 26 then before = struct.unpack('>I7', hit[1], 2) end
-      if count - i + extra - before > room then
-        low, from = i, hit[2]
-      else
-        high = i
-      end
-    end
-  else
-    return { -1, 0, 0 }
+local previous = tonumber(last[2]) -- the instant of the last hit, if there is one
+local heavy = false                -- whether it says what was before it
+local recorded                     -- instants by identifier, of what was sent before
+if previous then
+  heavy = #last[1] == 26
+  if not heavy and #last[1] ~= 11 or previous % 1 ~= 0 or previous >= 2 ^ 53 then
+    local answers = {}
+    for i = 1, 3 * asked do answers[i] = -1 end
+    return answers
   end
-  previous = tonumber(last[2])
-  if previous % 1 ~= 0 or previous >= 2 ^ 53 then return { -1, 0, 0 } end
-  if previous > at then at = previous end
-  if from and from + window > at then at = from + window end
-
-  if ARGV[6] ~= '0' then
-    local done = redis.call('ZSCORE', key, id)
-    local rank = redis.call('ZCARD', key)
-    while extra and not done and rank > 0 do
+  if sent ~= '0' then
+    recorded = {}
+    for i = 6, #ARGV, 3 do recorded[ARGV[i]] = redis.call('ZSCORE', key, ARGV[i]) or nil end
+    local rank = heavy and redis.call('ZCARD', key) or 0
+    while rank > 0 do
       rank = rank - 1
       local hit = redis.call('ZRANGE', key, rank, rank, 'WITHSCORES')
-      if string.sub(hit[1], -11) == id then
-        done = hit[2]
-      elseif hit[2] + ARGV[6] < now then
-        break -- asked for before this was first sent, as all before it
+      if hit[2] + sent < now then break end -- asked for before this was first sent, as all before it
+      recorded[string.sub(hit[1], -11)] = hit[2]
+    end
+  end
+  -- If all have left, none matters, and all are discarded below.
+  if previous + window <= now then previous, heavy = nil, false end
+end
+
+local at = math.max(now, previous or 0) -- the first instant that is not before the last hit
+local added, n = nil, 0                 -- the instants and members of those taken, by turns, and how many
+local answers = { 0, 0, 0 }             -- of the size that one hit needs
+
+-- For plain hits: those that they may have to wait for, in one reading.
+local leaving, farthest
+-- From the first heavier one on: how many hits were here, and how many of them have left;
+-- of all that have been looked at and all that are new, by rank, the instants and what was
+-- before them beyond 1 each; what that is after the last one, once a hit is to say so.
+local count, gone, instants, befores, excess
+
+for i = 4, #ARGV, 3 do
+  local weight, id = ARGV[i], ARGV[i + 2]
+  local status, wait, slot = 1, 0, recorded and recorded[id]
+  if slot then
+    slot = tonumber(slot)
+    wait = math.max(0, slot - now)
+  else
+    if not count and (heavy or weight ~= '1') then
+      count, instants, befores = redis.call('ZCARD', key), {}, {}
+      gone = count - redis.call('ZCOUNT', key, '(' .. format('%d', at - window), '+inf')
+      for j = 0, n - 1 do instants[count + j], befores[count + j] = added[2 * j + 1], 0 end
+      if heavy then
+        local before, own = struct.unpack('>I7I7', last[1], 2)
+        excess = before + own - 1
       end
     end
-    if done then return { 1, math.max(0, done - now), tonumber(done) } end
+
+    local from -- the last hit that must have left
+    if count then
+      local room, total = limit - weight, count + n -- what the others may weigh, and how many they are
+      -- From low on they weigh too much, or have left; from high on they do not. First comes
+      -- what is in the window, since there may be room beside all of it. The bounds are the
+      -- same for all that are asked for, and so are most of the hits that are looked at.
+      local low, high, k = gone - 1, count + asked, gone
+      while high - low > 1 do
+        if k < total and not instants[k] then
+          local hit = redis.call('ZRANGE', key, k, k, 'WITHSCORES')
+          instants[k], befores[k] = hit[2], #hit[1] == 26 and struct.unpack('>I7', hit[1], 2) or 0
+        end
+        if k < total and total - k + (excess or 0) - befores[k] > room then low = k else high = k end
+        k = floor((low + high) / 2)
+      end
+      from = instants[low]
+    elseif n >= limit then
+      from = added[2 * (n - limit) + 1]
+    elseif previous then
+      if not leaving then
+        local nearest = math.max(1, limit - asked + 1)
+        leaving = redis.call('ZRANGE', key, format('%d', -limit), format('%d', -nearest), 'WITHSCORES')
+        farthest = #leaving - 2 * (limit - nearest)
+      end
+      from = leaving[farthest + 2 * n]
+    end
+
+    slot = at
+    if from and from + window > slot then slot = from + window end
+    wait = slot - now
+    -- What is not below 2^53, in the year 2255, is too far for any wait.
+    if wait > tonumber(ARGV[i + 1]) or slot >= 2 ^ 53 then
+      status, slot = 0, 0
+    else
+      if count then
+        instants[count + n], befores[count + n] = slot, excess or 0
+        if excess or weight ~= '1' then
+          id = '~' .. struct.pack('>I7I7', excess or 0, weight) .. id
+          excess = (excess or 0) + weight - 1
+        end
+      end
+      if n == 0 then
+        added = { format('%d', slot), id }
+      else
+        added[2 * n + 1], added[2 * n + 2] = format('%d', slot), id
+      end
+      at, n = slot, n + 1
+    end
   end
+  answers[i - 3], answers[i - 2], answers[i - 1] = status, wait, slot
 end
+if n == 0 then return answers end
 
--- What is not below 2^53, in the year 2255, is too far for any wait.
-if at - now > tonumber(ARGV[4]) or at >= 2 ^ 53 then return { 0, at - now, 0 } end
-
-if extra or weight > 1 then id = '~' .. struct.pack('>I7I7', extra or 0, weight) .. id end
 -- First, since a server without memory refuses it only before anything was written.
-redis.call('ZADD', key, string.format('%d', at), id)
-local step = math.max(1, math.floor(window / 8))
-if not previous or math.floor(previous / step) ~= math.floor(at / step) then
+redis.call('ZADD', key, unpack(added))
+local step = math.max(1, floor(window / 8))
+if not previous or floor(previous / step) ~= floor(at / step) then
   -- To the millisecond after which no hit of this step counts: by the server's clock, like all.
-  redis.call('PEXPIREAT', key, math.ceil((at - at % step + step + window) / 1000))
-  redis.call('ZREMRANGEBYSCORE', key, '-inf', now - window)
+  redis.call('PEXPIREAT', key, format('%d', math.ceil((at - at % step + step + window) / 1000)))
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', format('%d', now - window))
 end
-return { 1, at - now, at }
+return answers
