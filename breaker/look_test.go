@@ -289,7 +289,7 @@ func TestNobodyWaitsForALookForMoreThanASecond(t *testing.T) {
 						select {
 						case <-over:
 							return
-						case <-time.After(time.Millisecond):
+						case <-time.After(10 * time.Millisecond):
 						}
 					}
 				})
