@@ -29,7 +29,7 @@
 -- Numbers are whole and below 2^53 (one that is not, is no hit), so neither a double
 -- nor the 17 digits in which they are handed on lose anything, and none has an exponent.
 
-local format, floor = string.format, math.floor
+local format = string.format
 local key, limit, window, sent = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
 local asked = (#ARGV - 3) / 3
 
@@ -62,9 +62,10 @@ if previous then
   if previous + window <= now then previous, heavy = nil, false end
 end
 
-local at = math.max(now, previous or 0) -- the first instant that is not before the last hit
-local added, n = nil, 0                 -- the instants and members of those taken, by turns, and how many
-local answers = { 0, 0, 0 }             -- of the size that one hit needs
+local at = previous and previous > now and previous or now -- no slot is before the last hit
+local added, n -- the instants and members of those taken, by turns, and how many
+n = 0
+local answers = { 0, 0, 0 } -- of the size that one hit needs
 
 -- For plain hits: those that they may have to wait for, in one reading.
 local leaving, farthest
@@ -103,16 +104,17 @@ for i = 4, #ARGV, 3 do
           instants[k], befores[k] = hit[2], #hit[1] == 26 and struct.unpack('>I7', hit[1], 2) or 0
         end
         if k < total and total - k + (excess or 0) - befores[k] > room then low = k else high = k end
-        k = floor((low + high) / 2)
+        k = math.floor((low + high) / 2)
       end
       from = instants[low]
     elseif n >= limit then
       from = added[2 * (n - limit) + 1]
     elseif previous then
       if not leaving then
-        local nearest = math.max(1, limit - asked + 1)
-        leaving = redis.call('ZRANGE', key, format('%d', -limit), format('%d', -nearest), 'WITHSCORES')
-        farthest = #leaving - 2 * (limit - nearest)
+        local more = math.min(asked, limit) - 1
+        local rank = '-' .. ARGV[1]
+        leaving = redis.call('ZRANGE', key, rank, more > 0 and format('%d', more - limit) or rank, 'WITHSCORES')
+        farthest = #leaving - 2 * more
       end
       from = leaving[farthest + 2 * n]
     end
@@ -121,7 +123,7 @@ for i = 4, #ARGV, 3 do
     if from and from + window > slot then slot = from + window end
     wait = slot - now
     -- What is not below 2^53, in the year 2255, is too far for any wait.
-    if wait > tonumber(ARGV[i + 1]) or slot >= 2 ^ 53 then
+    if wait > 0 and wait > tonumber(ARGV[i + 1]) or slot >= 2 ^ 53 then
       status, slot = 0, 0
     else
       if count then
@@ -145,10 +147,11 @@ if n == 0 then return answers end
 
 -- First, since a server without memory refuses it only before anything was written.
 redis.call('ZADD', key, unpack(added))
-local step = math.max(1, floor(window / 8))
-if not previous or floor(previous / step) ~= floor(at / step) then
+local step = math.max(1, math.floor(window / 8))
+local begin = at - at % step
+if not previous or previous < begin then
   -- To the millisecond after which no hit of this step counts: by the server's clock, like all.
-  redis.call('PEXPIREAT', key, format('%d', math.ceil((at - at % step + step + window) / 1000)))
+  redis.call('PEXPIREAT', key, format('%d', math.ceil((begin + step + window) / 1000)))
   redis.call('ZREMRANGEBYSCORE', key, '-inf', format('%d', now - window))
 end
 return answers
