@@ -56,16 +56,16 @@ func (d *dispatcher) board(p *passenger) (alone bool) {
 	return true
 }
 
-func (d *dispatcher) flyAlone(p *passenger) {
+func (d *dispatcher) flyAlone(ctx context.Context, cancel context.CancelFunc, p *passenger) {
 	defer p.own.land()
-	defer p.cancel()
-	if d.c.underWay.Acquire(p.ctx, 1) != nil {
+	defer cancel()
+	if d.c.underWay.Acquire(ctx, 1) != nil {
 		p.arrive(d.c.late)
 		return
 	}
 	defer d.c.underWay.Release(1)
-	cmd := d.c.acquireCmd(p.ctx, p)
-	d.c.takeBack(d.c.deliver(p.ctx, cmd, d.c.send(p.ctx, cmd, acquireScript), p))
+	cmd := d.c.acquireCmd(ctx, p)
+	d.c.takeBack(d.c.deliver(ctx, cmd, d.c.send(ctx, cmd, acquireScript), p))
 }
 
 // land lets the next flight begin, if somebody waits for it.

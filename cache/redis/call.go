@@ -24,9 +24,12 @@ func newScript(text string) *script {
 // args returns the arguments of the command that runs the script. The first keys of the
 // list are keys, and all of one slot.
 func (s *script) args(keys int, list ...any) []any {
-	args := make([]any, 3, 3+len(list))
-	args[0], args[1], args[2] = "evalsha", s.hash, keys
-	return append(args, list...)
+	return append(s.begin(keys, len(list)), list...)
+}
+
+// begin returns those that come before the list, with room for one of that length.
+func (s *script) begin(keys, list int) []any {
+	return append(make([]any, 0, 3+list), "evalsha", s.hash, keys)
 }
 
 // do sends one command and returns when it is answered, or when ctx or the time limit

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -16,8 +17,6 @@ type passenger struct {
 	weight, wait int64
 	id           string
 
-	ctx    context.Context // the time limit
-	cancel context.CancelFunc
 	done   chan error // of one place
 	answer answer     // when done is told nil
 	over   atomic.Bool
@@ -37,8 +36,7 @@ type answer struct{ status, wait, at int64 }
 // order. The driver may send it any number of times.
 func (c *Cache) acquireCmd(ctx context.Context, group ...*passenger) *redis.IntSliceCmd {
 	s := group[0].series
-	args := acquireScript.args(1, s.key, s.limit, s.window, c.sending())
-	args = slices.Grow(args, 3*len(group))
+	args := append(acquireScript.begin(1, 4+3*len(group)), s.key, s.limit, s.window, c.sending())
 	for _, p := range group {
 		args = append(args, p.weight, p.wait, p.id)
 	}
@@ -109,24 +107,31 @@ func (c *Cache) doAcquire(ctx context.Context, op, key string, p *passenger) err
 	if err := c.usable(ctx); err != nil {
 		return err
 	}
-	p.ctx, p.cancel = context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
 	alone := c.acquires.board(p)
-	switch {
-	case !alone:
-		defer p.cancel()
-	case c.direct(ctx):
-		c.acquires.flyAlone(p)
-	default:
-		go c.acquires.flyAlone(p)
+	var ended <-chan struct{} // the time limit of one who flies alone,
+	var late <-chan time.Time // and that of one who waits, for whom a timer will do
+	if alone {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
+		if c.direct(ctx) {
+			c.acquires.flyAlone(bounded, cancel, p)
+			return c.outcome(ctx, ctx, op, key, <-p.done)
+		}
+		ended = bounded.Done()
+		go c.acquires.flyAlone(bounded, cancel, p)
+	} else {
+		timer := time.NewTimer(c.timeout)
+		defer timer.Stop()
+		late = timer.C
 	}
 	select {
 	case err := <-p.done:
-		return c.outcome(ctx, p.ctx, op, key, err)
+		return c.outcome(ctx, ctx, op, key, err)
 	case <-ctx.Done():
-	case <-p.ctx.Done():
+	case <-ended:
+	case <-late:
 	}
 	if !p.leave() {
-		return c.outcome(ctx, p.ctx, op, key, <-p.done)
+		return c.outcome(ctx, ctx, op, key, <-p.done)
 	}
 	if alone {
 		p.own.land() // what is left under way holds no place for others
