@@ -57,7 +57,7 @@ func (c *Cache) Acquire(ctx context.Context, key string, r cache.Request) (cache
 	p := &passenger{
 		series: series{c.key(key, kindHits), min(r.Limit, maxExact), micros(r.Window)},
 		weight: r.Weight, wait: r.MaxWait.Microseconds(), id: idText(id),
-		done: make(chan error, 1),
+		done: make(chan struct{}),
 	}
 	if err := c.doAcquire(ctx, op, key, p); err != nil {
 		return cache.Grant{}, err

@@ -346,6 +346,26 @@ func TestAcquiresThatHangHoldUpNobodyForLong(t *testing.T) {
 	}, time.Second, time.Millisecond)
 }
 
+// Their time runs from when they asked, and not from when they were sent.
+func TestWhoWaitsForAFlightIsToldWhenTheirTimeIsOver(t *testing.T) {
+	t.Parallel()
+	const timeout = 300 * time.Millisecond
+	c, g := gated(t, redistest.Start(t).Addr(), timeout)
+	stop := make(chan struct{})
+	defer close(stop)
+	g.stop = stop
+	open := g.shut(true)
+	defer open()
+	start := time.Now()
+	wait := gather(t, c, g, []context.Context{bg, bg, bg})
+	for _, err := range wait() {
+		var away *cache.UnavailableError
+		require.ErrorAs(t, err, &away)
+		require.ErrorContains(t, err, "no answer within 300ms")
+	}
+	require.Less(t, time.Since(start), timeout+slack)
+}
+
 func TestBatchesThatHangHoldUpNobodyForLong(t *testing.T) {
 	t.Parallel()
 	c, g := gated(t, redistest.Start(t).Addr(), 100*time.Millisecond)

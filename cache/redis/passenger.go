@@ -17,9 +17,10 @@ type passenger struct {
 	weight, wait int64
 	id           string
 
-	done   chan error // of one place
-	answer answer     // when done is told nil
-	over   atomic.Bool
+	over   atomic.Bool   // whether it has arrived or left
+	done   chan struct{} // closed when it has arrived, with
+	answer answer        // or
+	err    error
 	own    flight // if it goes by itself
 }
 
@@ -66,12 +67,15 @@ func (c *Cache) deliver(ctx context.Context, cmd *redis.IntSliceCmd, err error, 
 	return late
 }
 
-// arrive tells the passenger that its answer is there, and reports whether it has gone
-// already and left a slot behind.
+// arrive tells the passenger that its answer is there. If it has left already, it reports
+// whether a slot is left behind.
 func (p *passenger) arrive(err error) (leftover bool) {
-	slot := err == nil && p.answer.status == granted // before anybody else may look
-	p.done <- err
-	return p.over.Swap(true) && slot
+	if p.over.Swap(true) {
+		return err == nil && p.answer.status == granted
+	}
+	p.err = err
+	close(p.done)
+	return false
 }
 
 // leave reports whether the passenger goes without an answer, which is to say before it is
@@ -108,30 +112,27 @@ func (c *Cache) doAcquire(ctx context.Context, op, key string, p *passenger) err
 		return err
 	}
 	alone := c.acquires.board(p)
-	var ended <-chan struct{} // the time limit of one who flies alone,
-	var late <-chan time.Time // and that of one who waits, for whom a timer will do
+	var ended <-chan struct{} // the time limit of one who flies alone
 	if alone {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
 		if c.direct(ctx) {
 			c.acquires.flyAlone(bounded, cancel, p)
-			return c.outcome(ctx, ctx, op, key, <-p.done)
+			return c.outcome(ctx, ctx, op, key, p.err)
 		}
 		ended = bounded.Done()
 		go c.acquires.flyAlone(bounded, cancel, p)
 	} else {
-		timer := time.NewTimer(c.timeout)
-		defer timer.Stop()
-		late = timer.C
+		defer time.AfterFunc(c.timeout, func() { p.arrive(c.late) }).Stop()
 	}
 	select {
-	case err := <-p.done:
-		return c.outcome(ctx, ctx, op, key, err)
+	case <-p.done:
+		return c.outcome(ctx, ctx, op, key, p.err)
 	case <-ctx.Done():
 	case <-ended:
-	case <-late:
 	}
 	if !p.leave() {
-		return c.outcome(ctx, ctx, op, key, <-p.done)
+		<-p.done
+		return c.outcome(ctx, ctx, op, key, p.err)
 	}
 	if alone {
 		p.own.land() // what is left under way holds no place for others
