@@ -42,10 +42,12 @@ func TestWaitersOfAllProcessesAreServedInOrderOfArrival(t *testing.T) {
 	release(all)
 	sum := collect(t, all)
 	require.Equal(t, processes*each, sum.Admitted)
-	assert.EqualValues(t, processes*each, s.Calls("time")-before, "each has asked the server once")
+	// The script reads the clock once, for one or for several that ask together.
+	assert.LessOrEqual(t, s.Calls("time")-before, int64(processes*each), "nobody has asked twice")
 	assert.LessOrEqual(t, mostIn(sum.Slots, window), limit)
 
-	slices.SortFunc(sum.Slots, func(a, b slot) int { return cmp.Compare(a.Asked, b.Asked) })
+	// Those of one batch have asked at one instant.
+	slices.SortFunc(sum.Slots, func(a, b slot) int { return cmp.Or(cmp.Compare(a.Asked, b.Asked), cmp.Compare(a.At, b.At)) })
 	assert.True(t, slices.IsSortedFunc(sum.Slots, func(a, b slot) int { return cmp.Compare(a.At, b.At) }),
 		"who came first has the earlier slot")
 	for _, w := range sum.Slots {
