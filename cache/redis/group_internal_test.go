@@ -181,6 +181,26 @@ func TestAfterAPauseOfAWindowPlainHitsArePlainAgain(t *testing.T) {
 	}
 }
 
+// Who happens to be the first of an eighth of a window does not have to wait while all that
+// left in the one before is cleared away.
+func TestWhatHasLeftIsDiscardedAFewAtATime(t *testing.T) {
+	t.Parallel()
+	s := stop(t)
+	const window, every = 4000, 3
+	start := time.Now().Add(time.Hour).UnixMicro()
+	most, before := 0, 0
+	for now := start; now < start+3*window; now += every {
+		s.set(now)
+		group := []*passenger{{weight: 1, id: idText(newID())}}
+		require.EqualValues(t, granted, s.acquire("k", 1_000_000, window, "0", group)[0].status)
+		left := int(s.client.ZCard(t.Context(), "k").Val())
+		most, before = max(most, before+1-left), left
+	}
+	require.Positive(t, most)
+	require.LessOrEqual(t, most, 16)
+	require.LessOrEqual(t, before, window/every+17)
+}
+
 func TestAGroupTakesAFewCommandsOfTheServer(t *testing.T) {
 	t.Parallel()
 	s := stop(t)

@@ -21,10 +21,12 @@
 -- any digit of an identifier) and these as they came.
 --
 -- Time is divided into steps of an eighth of a window. Only the first hit of a step sets the
--- expiry, to one that does for all that are to come in the step, and discards what has left
--- the window; a hit that finds its step begun by the one before it leaves both alone. (One
--- series serves one width of window, or the steps would not be the same for all.) What has
--- left and is still there is in nobody's way: it is too old to be waited for.
+-- expiry, to one that does for all that are to come in the step, and surely discards what
+-- has left the window; a hit that finds its step begun by the one before it leaves the expiry
+-- alone, and discards what has left in one of sixteen instants, or the first of the next
+-- step would keep the server for long after very many. (One series serves one width of
+-- window, or the steps would not be the same for all.) What has left and is still there is in
+-- nobody's way: it is too old to be waited for.
 --
 -- Numbers are whole and below 2^53 (one that is not, is no hit), so neither a double
 -- nor the 17 digits in which they are handed on lose anything, and none has an exponent.
@@ -149,9 +151,12 @@ if n == 0 then return answers end
 redis.call('ZADD', key, unpack(added))
 local step = math.max(1, math.floor(window / 8))
 local begin = at - at % step
-if not previous or previous < begin then
+local first = not previous or previous < begin
+if first then
   -- To the millisecond after which no hit of this step counts: by the server's clock, like all.
   redis.call('PEXPIREAT', key, format('%d', math.ceil((begin + step + window) / 1000)))
+end
+if first or now % 16 == 0 then
   redis.call('ZREMRANGEBYSCORE', key, '-inf', format('%d', now - window))
 end
 return answers
