@@ -30,8 +30,8 @@
 --
 -- Numbers are whole and below 2^53 (one that is not, is no hit), so neither a double
 -- nor the 17 digits in which they are handed on lose anything, and none has an exponent.
+-- ('%d' has 32 bits on some servers, which will do for a rank, and for no instant.)
 
-local format = string.format
 local key, limit, window, sent = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
 local asked = (#ARGV - 3) / 3
 
@@ -65,9 +65,9 @@ if previous then
 end
 
 local at = previous and previous > now and previous or now -- no slot is before the last hit
-local added, n -- the instants and members of those taken, by turns, and how many
-n = 0
 local answers = { 0, 0, 0 } -- of the size that one hit needs
+local n = 0                 -- how many are taken
+local added                 -- their instants and members, by turns
 
 -- For plain hits: those that they may have to wait for, in one reading.
 local leaving, farthest
@@ -85,7 +85,7 @@ for i = 4, #ARGV, 3 do
   else
     if not count and (heavy or weight ~= '1') then
       count, instants, befores = redis.call('ZCARD', key), {}, {}
-      gone = count - redis.call('ZCOUNT', key, '(' .. format('%d', at - window), '+inf')
+      gone = count - redis.call('ZCOUNT', key, '(' .. string.format('%.0f', at - window), '+inf')
       for j = 0, n - 1 do instants[count + j], befores[count + j] = added[2 * j + 1], 0 end
       if heavy then
         local before, own = struct.unpack('>I7I7', last[1], 2)
@@ -114,8 +114,8 @@ for i = 4, #ARGV, 3 do
     elseif previous then
       if not leaving then
         local more = math.min(asked, limit) - 1
-        local rank = '-' .. ARGV[1]
-        leaving = redis.call('ZRANGE', key, rank, more > 0 and format('%d', more - limit) or rank, 'WITHSCORES')
+        local rank = string.format('%d', -limit)
+        leaving = redis.call('ZRANGE', key, rank, more > 0 and string.format('%d', more - limit) or rank, 'WITHSCORES')
         farthest = #leaving - 2 * more
       end
       from = leaving[farthest + 2 * n]
@@ -136,9 +136,9 @@ for i = 4, #ARGV, 3 do
         end
       end
       if n == 0 then
-        added = { format('%d', slot), id }
+        added = { slot, id }
       else
-        added[2 * n + 1], added[2 * n + 2] = format('%d', slot), id
+        added[2 * n + 1], added[2 * n + 2] = slot, id
       end
       at, n = slot, n + 1
     end
@@ -154,9 +154,9 @@ local begin = at - at % step
 local first = not previous or previous < begin
 if first then
   -- To the millisecond after which no hit of this step counts: by the server's clock, like all.
-  redis.call('PEXPIREAT', key, format('%d', math.ceil((begin + step + window) / 1000)))
+  redis.call('PEXPIREAT', key, math.ceil((begin + step + window) / 1000))
 end
 if first or now % 16 == 0 then
-  redis.call('ZREMRANGEBYSCORE', key, '-inf', format('%d', now - window))
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', now - window)
 end
 return answers
