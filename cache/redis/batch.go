@@ -17,8 +17,8 @@ const (
 	maxFlights = 4
 
 	// maxBatch is how many acquires one batch has at most, so that no batch keeps the
-	// server from others for long: as many for one series take it some 0.3 ms, and some
-	// 0.8 ms if they have weights.
+	// server from others for long: as many for one series take it half a millisecond, and
+	// about one if they have weights.
 	maxBatch = 128
 )
 
