@@ -680,15 +680,17 @@ var acquirerRules = []rule[*trial]{
 		why:  "to give back is one step, too: what another one records meanwhile must stay, and what was given back must go",
 		check: func(t *trial) {
 			const callers, each = 32, 4
-			t.together(callers, func(i int) {
-				for range each {
-					g := t.granted(t.key("a"), one(2*callers*each, wide, 0))
-					if i > 0 {
-						t.giveBack(t.key("a"), g.Slot)
+			for _, name := range []string{"a", "b", "c"} { // since chance may put right what went wrong
+				t.together(callers, func(i int) {
+					for range each {
+						g := t.granted(t.key(name), one(2*callers*each, wide, 0))
+						if i > 0 {
+							t.giveBack(t.key(name), g.Slot)
+						}
 					}
-				}
-			})
-			t.wantUsed(t.key("a"), wide, each)
+				})
+				t.wantUsed(t.key(name), wide, each)
+			}
 		},
 	},
 	{

@@ -3,6 +3,7 @@ package compliancetest
 import (
 	"context"
 	"math"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -352,8 +353,9 @@ var keyValueRules = []rule[*trial]{
 			t.set(t.key("a"), whole(0), long)
 			t.together(2*writers, func(i int) {
 				for range each {
-					if i < writers {
-						t.set(t.key("a"), whole(i), long)
+					runtime.Gosched() // writers and readers by turns, also on one processor
+					if i%2 == 0 {
+						t.set(t.key("a"), whole(i/2), long)
 						continue
 					}
 					value, ok, err := t.kv.Get(t.ctx, t.key("a"))
