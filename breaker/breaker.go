@@ -195,7 +195,7 @@ type Breaker struct {
 	refused atomic.Pointer[OpenError] // the last refusal of an open circuit
 
 	mu      sync.Mutex // for what follows, and storing view
-	reading *reading   // the one that others may join
+	flight  *flight    // the one that others may join
 	changes changes
 }
 
@@ -411,16 +411,16 @@ func (b *Breaker) ttl(d time.Duration) time.Duration {
 	return after(d, after(b.cfg.ProbeLease, margin))
 }
 
-// setLimits sets what follows from the time limit of the cache. A look asks one question,
-// after others have perhaps been waited for in vain.
+// setLimits sets what follows from the time limit of the cache. Most looks ask one
+// question of a cache that can answer it at once.
 func (b *Breaker) setLimits() {
 	b.patience = patience
 	longest, ok := cache.TimeLimit(b.kv)
 	_, oneQuestion := b.kv.(cache.MultiGetter)
 	b.local = ok && longest == 0
-	b.quick = ok && oneQuestion && longest <= patience/(mostRounds+1)
+	b.quick = ok && oneQuestion && longest <= patience/4
 	if b.quick {
-		b.patience -= longest // a look that asks more keeps to it as well
+		b.patience -= longest // for a look that has to ask more
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -55,66 +56,107 @@ func TestLooksThatFallTogetherShareARoundTrip(t *testing.T) {
 	})
 }
 
-func TestALookIsTakenInTheGoroutineAndTheContextOfItsCaller(t *testing.T) {
+// Who cannot leave before the answer is there wakes nobody else to get it.
+func TestALookIsTakenInTheGoroutineOfACallerWhoCannotLeave(t *testing.T) {
 	type key struct{}
 	synctest.Test(t, func(t *testing.T) {
 		kv := newTap(memory.New())
 		b := wellBehaved(t, kv)
-		kv.set(func(ctx context.Context, _, _ string) error {
-			stack := make([]byte, 1<<16)
-			assert.Contains(t, string(stack[:runtime.Stack(stack, false)]), t.Name())
-			assert.Equal(t, "the caller's", ctx.Value(key{}))
-			return nil
-		}, nil)
-		require.NoError(t, b.Do(context.WithValue(t.Context(), key{}, "the caller's"), succeed))
+		for _, own := range []bool{true, false} {
+			ctx := context.WithValue(t.Context(), key{}, "the caller's")
+			if own {
+				ctx = context.WithoutCancel(ctx)
+			}
+			kv.set(func(ctx context.Context, _, _ string) error {
+				stack := make([]byte, 1<<16)
+				stack = stack[:runtime.Stack(stack, false)]
+				assert.Equal(t, own, strings.Contains(string(stack), "Breaker).Do("))
+				assert.Equal(t, "the caller's", ctx.Value(key{}))
+				return nil
+			}, nil)
+			require.NoError(t, b.Do(ctx, succeed))
+		}
 	})
 }
 
-// Who takes the look for the others and leaves, by whatever door, has the others take
-// another, and that one together.
+// It is not the look of whoever began it.
 func TestWhoLeavesALookTakesNobodyAlong(t *testing.T) {
-	mine := errors.New("the user closed the window")
-	for name, leave := range map[string]func(ctx context.Context) error{
-		"by a context": func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) },
-		"by a panic":   func(ctx context.Context) error { <-ctx.Done(); panic(mine) },
-		"by an exit":   func(ctx context.Context) error { <-ctx.Done(); runtime.Goexit(); return nil },
+	synctest.Test(t, func(t *testing.T) {
+		kv := newTap(memory.New())
+		b := wellBehaved(t, kv)
+		kv.roundTrip(50 * time.Millisecond)
+		mine := errors.New("the user closed the window")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		first := begin(ctx, b)
+		synctest.Wait()
+		others := beginMany(t.Context(), b, 9)
+		time.Sleep(10 * time.Millisecond)
+		cancel(mine)
+		err := <-first.done
+		require.ErrorIs(t, err, mine)
+		require.ErrorIs(t, err, context.Canceled)
+		require.False(t, first.ran.Load())
+		late := begin(t.Context(), b)
+		for _, c := range append(others, late) {
+			require.NoError(t, c.finish(nil))
+		}
+		assert.Equal(t, 1, kv.total())
+	})
+}
+
+// What becomes of a look that does not return: whose goroutine it is has what comes of
+// that, and the others are let through.
+func TestALookThatPanicsOrExitsLetsOthersThrough(t *testing.T) {
+	boom := errors.New("boom")
+	for name, end := range map[string]func(){
+		"panics": func() { panic(boom) },
+		"exits":  runtime.Goexit,
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				kv := newTap(memory.New())
-				b := wellBehaved(t, kv)
-				kv.set(func(ctx context.Context, _, _ string) error {
-					if kv.total() == 1 {
-						return leave(ctx)
+		for _, own := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, ", own goroutine ", own), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					kv := newTap(memory.New())
+					var told atomic.Int64
+					var panicked atomic.Bool
+					b := newBreaker(t, breaker.Config{Cache: kv, OnStoreError: func(_ context.Context, err error) {
+						told.Add(1)
+						if strings.Contains(err.Error(), boom.Error()) {
+							panicked.Store(true)
+						}
+					}})
+					kv.set(func(context.Context, string, string) error {
+						time.Sleep(time.Millisecond)
+						end()
+						return nil
+					}, nil)
+					ctx := t.Context()
+					if own {
+						ctx = context.WithoutCancel(ctx)
 					}
-					time.Sleep(time.Millisecond)
-					return nil
-				}, nil)
-				ctx, cancel := context.WithCancelCause(t.Context())
-				var err error
-				left := make(chan any, 1)
-				go func() {
-					defer func() { left <- recover() }()
-					err = b.Do(ctx, succeed)
-				}()
-				synctest.Wait()
-				others := beginMany(t.Context(), b, 100)
-				synctest.Wait()
-				cancel(mine)
-				panicked := <-left
-				switch name {
-				case "by a context":
-					require.ErrorIs(t, err, mine)
-					require.ErrorIs(t, err, context.Canceled)
-				case "by a panic":
-					require.Equal(t, mine, panicked, "it is the caller's own")
-				}
-				for _, c := range others {
-					require.NoError(t, c.finish(nil))
-				}
-				assert.Equal(t, 2, kv.total())
+					mine, ran := make(chan any, 1), false
+					go func() {
+						defer func() { mine <- recover() }()
+						_ = b.Do(ctx, func(context.Context) error { ran = true; return nil })
+					}()
+					synctest.Wait()
+					others := beginMany(t.Context(), b, 10)
+					p := <-mine
+					kv.set(nil, nil)
+					for _, c := range others {
+						require.NoError(t, c.finish(nil))
+					}
+					assert.Equal(t, !own, ran)
+					if own && name == "panics" {
+						assert.Equal(t, boom, p, "it is the caller's own")
+					} else {
+						assert.Nil(t, p)
+					}
+					assert.Equal(t, !own && name == "panics", panicked.Load(), "what nobody else hears of")
+					assert.GreaterOrEqual(t, told.Load(), int64(10))
+					require.NoError(t, b.Do(t.Context(), succeed))
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -138,6 +180,47 @@ func TestWhoWaitsForALookLeavesAtOnce(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		require.False(t, impatient.ran.Load())
 		require.NoError(t, first.finish(nil))
+		assert.Equal(t, 1, kv.total())
+	})
+}
+
+func TestALookEndsWhenNobodyWaitsForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kv := newTap(memory.New())
+		b := wellBehaved(t, kv)
+		var ended error
+		kv.set(func(ctx context.Context, _, _ string) error {
+			<-ctx.Done()
+			ended = context.Cause(ctx)
+			return ended
+		}, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		calls := beginMany(ctx, b, 2)
+		synctest.Wait()
+		require.NoError(t, ended)
+		cancel()
+		for _, c := range calls {
+			require.ErrorIs(t, <-c.done, context.Canceled)
+		}
+		synctest.Wait()
+		require.ErrorIs(t, ended, context.Canceled)
+		kv.set(nil, nil)
+		require.NoError(t, b.Do(t.Context(), succeed))
+	})
+}
+
+// Where the cache ends it soon enough, it goes on for whoever comes next.
+func TestALookAtAQuickCacheServesWhoeverComesNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kv := newTap(memory.New())
+		b := wellBehaved(t, timed{kv, 250 * time.Millisecond})
+		kv.roundTrip(50 * time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, b.Do(ctx, succeed), context.DeadlineExceeded)
+		start := time.Now()
+		require.NoError(t, b.Do(t.Context(), succeed))
+		assert.Equal(t, 30*time.Millisecond, time.Since(start))
 		assert.Equal(t, 1, kv.total())
 	})
 }
@@ -213,96 +296,85 @@ func TestALookThatHangsFailsForAllWhoWaitForIt(t *testing.T) {
 	})
 }
 
-// Callers who have less time than a round trip takes never see a look through. Others
-// follow a few of them, and then look for themselves.
-func TestNobodyWaitsForMoreThanAFewWhoLeave(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const roundTrip, hurry = 50 * time.Millisecond, 10 * time.Millisecond
-		kv := newTap(memory.New())
-		b := wellBehaved(t, kv)
-		kv.roundTrip(roundTrip)
-		var hurried sync.WaitGroup
-		over := make(chan struct{})
-		hurried.Go(func() {
-			for {
-				select {
-				case <-over:
-					return
-				case <-time.After(time.Millisecond):
-				}
-				hurried.Go(func() {
-					ctx, cancel := context.WithTimeout(t.Context(), hurry)
-					defer cancel()
-					_ = b.Do(ctx, succeed) // some are there when a patient one's look is over
-				})
-			}
-		})
-		for range 20 {
-			time.Sleep(100*time.Millisecond - time.Microsecond)
-			start := time.Now()
-			p, err := b.Allow(t.Context())
-			require.NoError(t, err)
-			require.LessOrEqual(t, time.Since(start), 3*hurry+roundTrip)
-			p.Settle(t.Context(), breaker.Neutral)
-		}
-		close(over)
-		hurried.Wait()
-	})
-}
-
-// Nor does anybody wait for longer than a use of the cache may take, whoever leaves.
-func TestNobodyWaitsForALookForMoreThanASecond(t *testing.T) {
-	for name, limited := range map[string]bool{"the cache has no time limit": false, "the cache has one": true} {
+// Callers who have less time than a round trip takes are served by the look that others
+// have begun, and there is never more than one.
+func TestCallersInAHurryShareALookToo(t *testing.T) {
+	for name, wrap := range map[string]func(*tap) cache.KeyValue{
+		"quick":           func(c *tap) cache.KeyValue { return timed{c, 250 * time.Millisecond} },
+		"without a limit": func(c *tap) cache.KeyValue { return c },
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				type patient struct{}
-				told := 0
 				kv := newTap(memory.New())
-				cfg := breaker.Config{Cache: kv, OnStoreError: func(ctx context.Context, _ error) {
-					if ctx.Value(patient{}) != nil {
-						told++
+				b := wellBehaved(t, wrap(kv))
+				var now, most, through atomic.Int64
+				kv.set(func(ctx context.Context, _, _ string) error {
+					if n := now.Add(1); n > most.Load() {
+						most.Store(n)
 					}
-				}}
-				limit, others := time.Hour, 600*time.Millisecond
-				if limited {
-					limit, others = 250*time.Millisecond, 249*time.Millisecond
-					cfg.Cache = timed{kv, limit}
-				}
-				b := newBreaker(t, cfg)
-				kv.set(func(ctx context.Context, _, _ string) error { // hang
+					defer now.Add(-1)
 					select {
-					case <-time.After(limit):
-						return errUnavailable
+					case <-time.After(30 * time.Millisecond):
+						return nil
 					case <-ctx.Done():
 						return context.Cause(ctx)
 					}
 				}, nil)
-				over := make(chan struct{})
 				var hurried sync.WaitGroup
-				hurried.Go(func() {
-					for {
-						hurried.Go(func() {
-							ctx, cancel := context.WithTimeout(t.Context(), others)
-							defer cancel()
-							_ = b.Do(ctx, succeed)
-						})
-						select {
-						case <-over:
-							return
-						case <-time.After(10 * time.Millisecond):
+				for range 1000 {
+					time.Sleep(time.Millisecond)
+					hurried.Go(func() {
+						ctx, cancel := context.WithTimeout(t.Context(), 25*time.Millisecond)
+						defer cancel()
+						if b.Do(ctx, succeed) == nil {
+							through.Add(1)
 						}
-					}
-				})
-				for i := range 20 {
-					time.Sleep(50*time.Millisecond + time.Microsecond)
-					start := time.Now()
-					require.NoError(t, b.Do(context.WithValue(t.Context(), patient{}, true), succeed))
-					require.LessOrEqual(t, time.Since(start), time.Second)
-					require.Equal(t, i+1, told)
+					})
 				}
-				close(over)
 				hurried.Wait()
+				time.Sleep(time.Second) // for the last look
+				assert.EqualValues(t, 1, most.Load())
+				assert.Greater(t, through.Load(), int64(700))
 			})
+		})
+	}
+}
+
+// Nobody waits for longer than a use of the cache may take, also if the cache does not mind
+// its context, or asks about the circuit itself, in a hook, say.
+func TestNobodyWaitsForALookForMoreThanASecond(t *testing.T) {
+	for _, limited := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			kv := newTap(memory.New())
+			cfg := breaker.Config{Cache: kv}
+			if limited {
+				cfg.Cache = timed{kv, 250 * time.Millisecond}
+			}
+			b := newBreaker(t, cfg)
+			hung := make(chan struct{})
+			kv.set(func(context.Context, string, string) error { <-hung; return nil }, nil)
+			start := time.Now()
+			require.NoError(t, b.Do(t.Context(), succeed))
+			require.Equal(t, time.Second, time.Since(start))
+			close(hung)
+			synctest.Wait()
+
+			for _, ctx := range []context.Context{t.Context(), context.WithoutCancel(t.Context())} {
+				asked := false
+				kv.set(func(ctx context.Context, _, _ string) error {
+					if !asked {
+						asked = true
+						_, err := b.State(ctx)
+						assert.Error(t, err)
+					}
+					return nil
+				}, nil)
+				start = time.Now()
+				require.NoError(t, b.Do(ctx, succeed))
+				require.LessOrEqual(t, time.Since(start), time.Second)
+				synctest.Wait()
+				require.NoError(t, b.Do(ctx, succeed))
+			}
 		})
 	}
 }
@@ -329,6 +401,7 @@ func TestALookHasATimeLimitOfItsOwnOnlyIfTheCacheHasNone(t *testing.T) {
 				return nil
 			}, nil)
 			require.NoError(t, b.Do(context.Background(), succeed))
+			require.NoError(t, b.Do(t.Context(), succeed))
 			require.NotZero(t, kv.total())
 		})
 	}

@@ -16,11 +16,14 @@ type TimeLimiter interface {
 	TimeLimit() (longest time.Duration, ok bool)
 }
 
-// TimeLimit returns what the method of kv returns if it has one, and otherwise zero and
-// false.
+// TimeLimit returns what the method of kv returns if it has one. Otherwise, and if that is
+// below zero, which is no promise, it returns zero and false.
 func TimeLimit(kv KeyValue) (longest time.Duration, ok bool) {
 	if l, is := kv.(TimeLimiter); is {
-		return l.TimeLimit()
+		longest, ok = l.TimeLimit()
 	}
-	return 0, false
+	if !ok || longest < 0 {
+		return 0, false
+	}
+	return longest, true
 }

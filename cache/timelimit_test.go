@@ -28,6 +28,8 @@ func TestACacheIsAskedForItsTimeLimitAndOtherwisePromisesNothing(t *testing.T) {
 		{&limited{}, 0, false},
 		{&limited{ok: true}, 0, true},
 		{&limited{longest: time.Second, ok: true}, time.Second, true},
+		{&limited{longest: -time.Second, ok: true}, 0, false},
+		{&limited{longest: time.Second}, 0, false},
 	} {
 		longest, ok := cache.TimeLimit(test.kv)
 		assert.Equal(t, test.longest, longest)
