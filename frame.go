@@ -133,7 +133,8 @@ func (h *head) compose(policies []Policy, op func(context.Context) error, watche
 }
 
 // run runs the policies, and reports whether the frame is settled: whether nothing goes on
-// in it any more, and nothing is about to begin.
+// in it any more, and nothing is about to begin. A run that follows others, and begins after
+// the policy has returned, is the one thing that only a frame for each call could tell.
 func (h *head) run(ctx context.Context) (settled bool, err error) {
 	if !h.watched {
 		return true, h.do(ctx)

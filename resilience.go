@@ -53,9 +53,10 @@ type Decorator[T any] = func(Call[T]) Call[T]
 // it gives to op is the one it got, or one derived from it. If op panics or calls
 // runtime.Goexit, Do lets that pass.
 //
-// A Policy must be safe for concurrent use, and must not keep op. One that breaks the rule
-// of sequence hurts nobody but its own caller, as chains are watched for that; a type can
-// give its word instead, see [Sequential].
+// A Policy must be safe for concurrent use, and must not keep op. One that returns while op
+// is running hurts nobody but its own caller, as chains are watched for that; a type can give
+// its word instead, see [Sequential]. One that runs op another time after it has returned may
+// run another caller's.
 type Policy interface {
 	Do(ctx context.Context, op func(context.Context) error) error
 }
