@@ -135,13 +135,28 @@ func TestASeriesGivesBackTheRoomOfABurst(t *testing.T) {
 	for range 100_000 {
 		s.push(now, 2)
 	}
-	for range 100 { // one hit per window
+	for range 3 { // one hit per window
 		now += 10
 		s.discard(now - 9)
 		s.push(now, 1)
 	}
 	assert.LessOrEqual(t, len(s.ring), 16)
 	assert.Len(t, s.more.through, len(s.ring))
+}
+
+func TestTheRoomOfABurstIsGivenBackWithinAFewWindows(t *testing.T) {
+	const window = 1000
+	var s series
+	for range 1 << 17 {
+		s.slot(0, window, 1<<40, 1)
+		s.push(0, 1)
+	}
+	for i := range int64(5 * 100) { // a hundred hits per window
+		now := window + i*window/100
+		s.slot(now, window, 1<<40, 1)
+		s.push(now, 1)
+	}
+	assert.LessOrEqual(t, len(s.ring), 1024)
 }
 
 // What has left the window is not discarded by each call, but soon enough: the ring is

@@ -191,15 +191,19 @@ func (s *series) weigh() {
 	}
 }
 
-// shrink halves the ring if it is far too large, and was already when it was last
-// looked at, and has been in between.
+// shrink makes the ring small again if it is far too large, and was already when it was
+// last looked at, and has been in between.
 func (s *series) shrink() {
 	const worthwhile = 16
 	if len(s.ring) < worthwhile || s.n > len(s.ring)/8 {
 		return
 	}
 	if s.peak <= len(s.ring)/4 {
-		s.resize(len(s.ring) / 2)
+		size := len(s.ring) / 2
+		for size >= worthwhile && s.peak <= size/4 {
+			size /= 2
+		}
+		s.resize(size)
 	}
 	s.peak = s.n
 }
