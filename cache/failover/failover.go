@@ -139,7 +139,7 @@ func do[T any](ctx context.Context, s *store, op func(side) (T, error)) (T, erro
 		s.answered(ctx, asker)
 	case errors.Is(ctx.Err(), context.Canceled):
 		// That tells nothing of the primary.
-	case ctx.Err() != nil:
+	case expired(ctx):
 		if began == s.returns.Load() && s.overdue.Add(1) >= tooManyOverdue || asker {
 			s.failed(ctx, asker, began, err)
 		}
@@ -148,6 +148,13 @@ func do[T any](ctx context.Context, s *store, op func(side) (T, error)) (T, erro
 		return op(s.local)
 	}
 	return v, err
+}
+
+// expired reports whether the deadline of a context has passed. A connection that minds the
+// deadline may say so before the context does.
+func expired(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
 // isFailure reports whether an error is none of the answers.

@@ -387,6 +387,26 @@ func TestACallerWhoLeavesTellsNothingOfThePrimary(t *testing.T) {
 	})
 }
 
+// A connection that minds the deadline may fail with an error of its own a moment before
+// the context is done.
+func TestADeadlineThatTheContextHasYetToNoticeIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPrimary()
+		s := mustNew(t, p, memory.New(), failover.Config{OnLeave: func(context.Context, error) { t.Error("left") }})
+		p.fail(func(context.Context) error { return errRefused })
+		_, _, err := s.Get(late{t.Context(), time.Now()}, "a")
+		require.ErrorIs(t, err, errRefused)
+	})
+}
+
+// late is a context whose deadline has passed, and whose timer has not.
+type late struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c late) Deadline() (time.Time, bool) { return c.deadline, true }
+
 func TestAPrimaryThatHangsIsLeftAfterThreeDeadlines(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
