@@ -11,12 +11,12 @@ import "reflect"
 //		...
 //	}
 //
-// The policies of this module give it. A chain of nothing else is not watched for the
-// rule, which spares each run two atomic additions. Watched or not, a policy that keeps
-// the rule behaves the same; but one that gives its word and breaks it can make one
-// caller see another's value, where a watched one that returns too early hurts only its own. The word is
-// that of the type that is named: one that embeds P and has a Do of its own does not
-// give it.
+// Those of packages retry, ratelimit, breaker and timeout give it. A chain of nothing else
+// is not watched for the rule, which spares each run two atomic additions. Watched or not, a
+// policy that keeps the rule behaves the same; but one that gives its word and breaks it can
+// make one caller see another's value, where a watched one that returns too early hurts only
+// its own. The word is that of the type that is named: one that embeds P and has a Do of
+// its own does not give it.
 //
 // The zero value is all there is, and takes no space unless it is the last field.
 type Sequential[P Policy] struct{}

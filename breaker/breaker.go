@@ -37,10 +37,8 @@
 // opened, closed or cleared the circuit takes a second one. Reporting a success costs
 // none, unless this process knows of failures that it clears; it knows of its own at
 // once, and of the others' by the last look it took. Looks that fall together share a
-// round trip: one of the callers takes it, in his own goroutine and with his own context,
-// and if he does not see it through, one of the others takes another. A failure costs two
-// or three more, or five if it opens the circuit, and a probe six in all, or eight if it
-// fails.
+// round trip, which goes on without the one who began it. A failure costs two or three
+// more, or five if it opens the circuit, and a probe six in all, or eight if it fails.
 //
 // Where the state is out of reach, lost, or cannot be understood, calls are let
 // through: a breaker that failed with its store would be one more thing that can
@@ -49,9 +47,10 @@
 // knowing the state is not counted. A cache that goes on locally while the store is
 // away, in package failover, keeps a circuit working meanwhile. No use of the cache
 // takes longer than a second, or than the cache itself allows. One that promises to take
-// no longer than 250 ms ([cache.TimeLimiter]) is given the caller's context as it is for a
-// look, which saves a timer, and over Redis, for a caller whose context cannot be
-// cancelled, a goroutine.
+// no longer than 250 ms ([cache.TimeLimiter]) is given no limit for a look, which saves a
+// timer, and over Redis a goroutine. A look ends when nobody waits for it any more, or, over
+// such a cache, by itself. A caller whose context cannot be cancelled takes it in his own
+// goroutine.
 //
 // Of a cache, a circuit uses a value for its state, a counter for the failures, a
 // marker that lives as long as the recovery timeout, and a value for each probe. That
@@ -78,9 +77,10 @@
 //
 // The zero [Config] is usable. The zero [Breaker] is not; [New] makes one. Breakers and
 // permits may be used by any number of goroutines at once. No hook or classifier is
-// called under a lock. There is no goroutine except while a probe is running, and while
-// a place is given back for a caller who has gone; so a panic in the cache is that of the
-// caller who used it, and of nobody who waited for his look.
+// called under a lock. There is no goroutine except while a probe is running, while a
+// shared cache is looked at for callers who may leave, and while a place in it is given back
+// for one who has gone. A panic of the cache in a look that is in nobody's goroutine is told
+// to OnStoreError, and calls are let through.
 //
 // # Roads not taken
 //
