@@ -49,11 +49,11 @@ func guarded(guard resilience.Decorator[int]) func(context.Context, resilience.C
 func (r *run) processes(w io.Writer) {
 	numbers := []int{1, 2, 4}
 	fmt.Fprintln(w, "| calls of 1 ms per second, from so many processes | 1 | 2 | 4 | at 4, beside no sharing |\n|---|---|---|---|---|")
-	rates := make([][]float64, len(circuits))
+	rates, beside := make([][]float64, len(circuits)), make([]bench.Spread, len(circuits))
 	for i := range circuits {
 		rates[i] = make([]float64, len(numbers))
 	}
-	const rounds = 3
+	const rounds = 5
 	for k, n := range numbers {
 		samples := make([][]float64, len(circuits))
 		for range rounds {
@@ -63,15 +63,19 @@ func (r *run) processes(w io.Writer) {
 		}
 		for i := range circuits {
 			rates[i][k] = bench.Median(samples[i])
+			ratios := make([]float64, rounds)
+			for round := range ratios {
+				ratios[round] = samples[i][round] / samples[0][round]
+			}
+			beside[i] = bench.SpreadOf(ratios) // the last number's stays
 		}
 	}
-	last := len(numbers) - 1
 	for i, c := range circuits {
 		fmt.Fprintf(w, "| %s |", c.name)
 		for _, rate := range rates[i] {
 			fmt.Fprintf(w, " %s |", significant(rate))
 		}
-		fmt.Fprintf(w, " %.2f |\n", rates[i][last]/rates[0][last])
+		fmt.Fprintf(w, " %.2f (%.2f–%.2f) |\n", beside[i].Median, beside[i].Min, beside[i].Max)
 	}
 	fmt.Fprintln(w, "\nThe goal is 0.9 at four processes, with at most one round trip per call and nearly none with a staleness.")
 }
