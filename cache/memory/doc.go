@@ -31,7 +31,7 @@
 // first call a window later. What a burst made large, a map or the ring of a series, is made
 // small again some time after it.
 //
-// On a 64-bit machine a series with one hit costs about 190 bytes and a value about
+// On a 64-bit machine a series of up to seven hits costs about 250 bytes and a value about
 // 120, the bytes of a short key included. A further hit costs 8 bytes, or 16 in a series
 // that ever had a weight other than 1, and up to twice that right after its ring has grown.
 // BenchmarkMemory measures these. Keys and values are copied, so that a small part of

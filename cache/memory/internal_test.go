@@ -159,6 +159,56 @@ func TestTheRoomOfABurstIsGivenBackWithinAFewWindows(t *testing.T) {
 	assert.LessOrEqual(t, len(s.ring), 1024)
 }
 
+// Whichever of its hits are in the ring, and whichever are not there yet.
+func TestASeriesIsTheListOfItsHits(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for round := range 200 {
+		var s series
+		var want []int64
+		now := int64(0)
+		for range 300 {
+			now += rng.Int64N(3)
+			switch op := rng.IntN(20); {
+			case op < 12:
+				weight := int64(1)
+				if round%4 == 0 && rng.IntN(50) == 0 {
+					weight = 2
+				}
+				at := max(now, s.newest)
+				s.push(at, weight)
+				want = append(want, at)
+			case op < 14:
+				at := now - rng.Int64N(20)
+				s.insert(at)
+				i := len(want)
+				for i > 0 && want[i-1] > at {
+					i--
+				}
+				want = slices.Insert(want, i, at)
+			case op < 18 && s.n > 0:
+				i := s.n - 1 - min(rng.IntN(4)*rng.IntN(4), s.n-1)
+				if s.more == nil || len(s.more.gaps) == 0 { // where IDs follow from places
+					s.remove(i, s.next-uint64(s.n-i))
+					want = slices.Delete(want, i, i+1)
+				}
+			default:
+				before := now - rng.Int64N(60)
+				s.discard(before)
+				want = slices.DeleteFunc(want, func(at int64) bool { return at < before })
+			}
+			require.Equal(t, len(want), s.n)
+			for i, at := range want {
+				require.Equal(t, at, s.at(i))
+			}
+			if s.n > 0 {
+				require.Equal(t, []int64{want[0], want[len(want)-1]}, []int64{s.oldest, s.newest})
+			}
+			require.Equal(t, len(want)-s.inRing(), s.pending)
+			require.LessOrEqual(t, s.inRing(), len(s.ring))
+		}
+	}
+}
+
 // What has left the window is not discarded by each call, but soon enough: the ring is
 // no longer than the hits of two windows make it, or those of one if it would have to grow.
 func TestHitsThatHaveLeftTheWindowDoNotPileUp(t *testing.T) {

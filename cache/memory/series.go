@@ -1,16 +1,22 @@
 package memory
 
-// A series is hits in the order of their instants, in a ring that grows by doubling.
-// A hit costs eight bytes, and eight more once there was a weight that is not one.
+// A series is hits in the order of their instants: in a ring that grows by doubling and,
+// behind those, a few that are yet to be put there. Most calls need no more than what is
+// here, and so not the ring, which is far away.
+//
+// A hit in the ring costs eight bytes, and eight more once there was a weight that is not
+// one. From then on all are in the ring.
 type series struct {
-	n      int      // how many hits there are
-	oldest int64    // the first hit's instant and the last one's, if there are any: most
-	newest int64    // calls need no more, and so not the ring, which is far away
-	more   *details // nil if there are none
-	ring   []int64  // the instants; its length is a power of two
-	head   int      // where in the ring the first hit is
-	next   uint64   // the ID of the next hit
-	peak   int      // the most hits since the ring was last looked at
+	n       int      // how many hits there are
+	oldest  int64    // the first hit's instant, if there is one
+	newest  int64    // the last hit's
+	more    *details // nil if there are none
+	next    uint64   // the ID of the next hit
+	peak    int      // the most hits since the ring was last looked at
+	ring    []int64  // the instants; its length is a power of two
+	head    int      // where in the ring the first hit is
+	pending int      // how many hits are not there yet, but in last
+	last    [7]int64
 }
 
 // details are what few series have.
@@ -20,9 +26,19 @@ type details struct {
 	before  uint64   // the weight of all hits before the first; of weights, differences count
 }
 
+func (s *series) at(i int) int64  { return *s.hit(i) }
+func (s *series) inRing() int     { return s.n - s.pending }
 func (s *series) place(i int) int { return (s.head + i) & (len(s.ring) - 1) }
-func (s *series) at(i int) int64  { return s.ring[s.place(i)] }
-func (s *series) weighted() bool  { return s.more != nil && s.more.through != nil }
+
+// hit returns where the instant of the i-th hit is.
+func (s *series) hit(i int) *int64 {
+	if j := i - s.inRing(); j >= 0 {
+		return &s.last[j]
+	}
+	return &s.ring[s.place(i)]
+}
+
+func (s *series) weighted() bool { return s.more != nil && s.more.through != nil }
 
 // upTo returns the weight of all hits before the i-th of a weighted series.
 func (s *series) upTo(i int) uint64 {
@@ -72,16 +88,14 @@ func (s *series) slot(now, window, limit, weight int64) int64 {
 
 // push adds a hit that is not before any other, and returns its ID.
 func (s *series) push(instant, weight int64) (id uint64) {
-	if s.n == len(s.ring) {
-		s.resize(max(1, 2*len(s.ring)))
-	}
 	if weight != 1 {
 		s.weigh()
 	}
-	if s.weighted() {
-		s.more.through[s.place(s.n)] = s.upTo(s.n) + uint64(weight)
+	if s.pending == len(s.last) {
+		s.settle()
 	}
-	s.ring[s.place(s.n)] = instant
+	s.last[s.pending] = instant
+	s.pending++
 	if s.n == 0 {
 		s.oldest = instant
 	}
@@ -89,19 +103,34 @@ func (s *series) push(instant, weight int64) (id uint64) {
 	s.n++
 	s.peak = max(s.peak, s.n)
 	s.next++
+	if s.weighted() {
+		s.settle()
+		s.more.through[s.place(s.n-1)] = s.upTo(s.n-1) + uint64(weight)
+	}
 	return s.next - 1
+}
+
+// settle puts into the ring what is pending.
+func (s *series) settle() {
+	for s.n > len(s.ring) {
+		s.resize(max(8, 2*len(s.ring)))
+	}
+	for i, instant := range s.last[:s.pending] {
+		s.ring[s.place(s.inRing()+i)] = instant
+	}
+	s.pending = 0
 }
 
 // insert adds a hit of weight one where its instant belongs.
 func (s *series) insert(instant int64) {
 	s.push(instant, 1)
 	for i := s.n - 1; i > 0 && s.at(i-1) > instant; i-- {
-		s.ring[s.place(i)], s.ring[s.place(i-1)] = s.at(i-1), instant
+		*s.hit(i), *s.hit(i - 1) = s.at(i-1), instant
 	}
 	s.note()
 }
 
-// note takes down the first and the last instant of what is in the ring.
+// note takes down the first and the last instant.
 func (s *series) note() { s.oldest, s.newest = s.at(0), s.at(s.n-1) }
 
 // tidy discards the hits up to an instant, which have left the window, if there is a
@@ -109,10 +138,13 @@ func (s *series) note() { s.oldest, s.newest = s.at(0), s.at(s.n-1) }
 // be. To do it each time would be to look at the far end of the ring each time, which is
 // seldom near.
 func (s *series) tidy(left, window int64, room uint64) {
-	if uint64(s.n) > room || s.n == len(s.ring) || s.oldest <= left-window || s.weighted() {
+	if uint64(s.n) > room || s.oldest <= left-window || s.full() || s.weighted() {
 		s.discard(left + 1)
 	}
 }
+
+// full reports whether the ring has to grow for the next hit.
+func (s *series) full() bool { return s.pending == len(s.last) && s.n > len(s.ring) }
 
 // discard forgets the hits before the instant.
 func (s *series) discard(before int64) {
@@ -126,7 +158,12 @@ func (s *series) discard(before int64) {
 		if s.weighted() {
 			s.more.before = s.upTo(gone)
 		}
-		s.head = s.place(gone)
+		if over := gone - s.inRing(); over > 0 {
+			copy(s.last[:], s.last[over:s.pending])
+			s.pending -= over
+		} else {
+			s.head = s.place(gone)
+		}
 		s.n -= gone
 		s.note()
 		if s.more != nil {
@@ -163,7 +200,10 @@ func (s *series) remove(i int, id uint64) {
 		}
 	}
 	for j := i; j < s.n-1; j++ {
-		s.ring[s.place(j)] = s.at(j + 1)
+		*s.hit(j) = s.at(j + 1)
+	}
+	if s.pending > 0 {
+		s.pending--
 	}
 	s.n--
 	s.note()
@@ -171,7 +211,7 @@ func (s *series) remove(i int, id uint64) {
 
 // clear removes all hits.
 func (s *series) clear() {
-	s.head, s.n = 0, 0
+	s.head, s.n, s.pending = 0, 0, 0
 	if s.more != nil {
 		s.more.gaps = nil
 	}
@@ -185,6 +225,7 @@ func (s *series) weigh() {
 	if s.more == nil {
 		s.more = new(details)
 	}
+	s.settle()
 	s.more.through = make([]uint64, len(s.ring))
 	for i := range s.n {
 		s.more.through[s.place(i)] = uint64(i) + 1
@@ -210,9 +251,9 @@ func (s *series) shrink() {
 
 // resize moves the hits to rings of another size.
 func (s *series) resize(size int) {
-	s.ring = unroll(s.ring, s.head, s.n, size)
+	s.ring = unroll(s.ring, s.head, s.inRing(), size)
 	if s.weighted() {
-		s.more.through = unroll(s.more.through, s.head, s.n, size)
+		s.more.through = unroll(s.more.through, s.head, s.inRing(), size)
 	}
 	s.head = 0
 }
