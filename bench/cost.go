@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"runtime"
 	"strconv"
+	"sync/atomic"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/resilience-toolkit/resilience/cache/memory"
 	rediscache "github.com/resilience-toolkit/resilience/cache/redis"
+	"github.com/resilience-toolkit/resilience/ratelimit"
 )
 
 // Bytes is what a key with one hit costs, its own bytes included, and each further hit.
@@ -103,6 +105,30 @@ func usec(tb testing.TB, client *redis.Client, command string) int64 {
 	return total
 }
 
+// clientPerCaller has callers of one key who cannot send anything together, as those in
+// processes of their own.
+func clientPerCaller(tb testing.TB, server *Server) Work {
+	prefix := freshName() + ":"
+	var limiters []*ratelimit.Limiter
+	for range Callers {
+		shared := must(rediscache.New(NewClient(tb, server), rediscache.Config{Prefix: prefix}))
+		l := must(ratelimit.New(ampleShared.limit, ampleShared.window, ratelimit.Config{Cache: shared}))
+		tb.Cleanup(func() { l.Close(); shared.Close() })
+		limiters = append(limiters, l)
+	}
+	var caller atomic.Int64
+	ctx := context.Background()
+	return func(n int) (right int) {
+		l := limiters[caller.Add(1)%Callers]
+		for range n {
+			if l.Acquire(ctx, "key") == nil {
+				right++
+			}
+		}
+		return right
+	}
+}
+
 // ServerCosts are what to ask a server for, to see what it has to work.
 func ServerCosts() []Entrant {
 	list := []Entrant{}
@@ -111,7 +137,9 @@ func ServerCosts() []Entrant {
 			list = append(list, Entrant{e.Name + ", admitted", e.Make})
 		}
 	}
-	list = append(list, Entrant{"ours, admitted, a key per caller", redisLimiters(ampleShared, true, "")[0].Make})
+	list = append(list,
+		Entrant{"ours, admitted, a key per caller", redisLimiters(ampleShared, true, "")[0].Make},
+		Entrant{"ours, admitted, a client per caller", clientPerCaller})
 	for _, limit := range []int{100, 10_000, 100_000} {
 		list = append(list, Entrant{fmt.Sprintf("ours, refused, %d hits in the window", limit), func(tb testing.TB, s *Server) Work {
 			return fullWindow(sharedCache(tb, s), limit, 0)
