@@ -48,7 +48,8 @@ func redisContests() []Contest {
 	notes := "A call is one command or script of the others; ours keeps every hit of the last second, some 10,000 of them one " +
 		"after the other and more in parallel, where the others keep a number. The bare EVALSHA runs TIME, GET and SET. " +
 		"Where the caller's context can be cancelled, ours returns when it is; the others wait for the reply or their time limit. " +
-		"Automatic pipelining is the driver's own and experimental, and ignores contexts; over it ours sends each acquire by itself. " +
+		"AutoPipeline is the automatic pipelining of the driver, which is experimental and ignores contexts; over it ours sends each " +
+		"acquire by itself. " +
 		fmt.Sprintf("Parallel is %d callers of one client.", Callers)
 	goal := Goal{
 		Text:   "one round trip, within 15 % of the bare EVALSHA, at most 25 allocations; in parallel faster than that",
@@ -130,9 +131,9 @@ func redisLimiters(a allowance, admitted bool, key string) []Entrant {
 	return []Entrant{
 		{"ours", ours(plainClient, background)},
 		{"ours, cancellable", ours(plainClient, cancellable)},
-		{"ours, automatic pipelining", ours(pipeliner, background)},
+		{"ours, AutoPipeline", ours(pipeliner, background)},
 		{"bare EVALSHA", bare(plainClient)},
-		{"bare EVALSHA, automatic pipelining", bare(pipeliner)},
+		{"EVALSHA, AutoPipeline", bare(pipeliner)},
 		{"redis_rate", func(tb testing.TB, server *Server) Work {
 			l, ctx, name := redis_rate.NewLimiter(NewClient(tb, server)), context.Background(), freshName()
 			limit := redis_rate.Limit{Rate: a.limit, Burst: a.limit, Period: a.window}

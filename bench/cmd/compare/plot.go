@@ -40,7 +40,7 @@ var (
 const (
 	width, height = 8.2 * vg.Inch, 4.4 * vg.Inch
 	above         = 0.8 * vg.Inch  // for the title
-	beside        = 1.45 * vg.Inch // for the names, at the ends of their lines
+	beside        = 1.65 * vg.Inch // for the names, at the ends of their lines
 	resolution    = 144
 )
 
