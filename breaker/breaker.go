@@ -80,7 +80,7 @@
 // called under a lock. There is no goroutine except while a probe is running, while a
 // shared cache is looked at for callers who may leave, and while a place in it is given back
 // for one who has gone. A panic of the cache in a look that is in nobody's goroutine is told
-// to OnStoreError, and calls are let through.
+// to OnStoreError by those who wait, and calls are let through.
 //
 // # Roads not taken
 //
@@ -152,7 +152,7 @@ type Config struct {
 	// what others counted is not cleared by a success. What this process did itself
 	// shows at once; who may probe is always decided in the cache; and who comes back
 	// after the RetryAfter of a refusal is answered anew. Zero means to look for each
-	// call. A private cache is never stale.
+	// call, or to join a look that is under way. A private cache is never stale.
 	Staleness time.Duration
 
 	// Classify tells what a result says about the host. It is given the context of the

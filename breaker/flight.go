@@ -40,11 +40,7 @@ func (b *Breaker) readTogether(ctx context.Context) (*view, error) {
 		return f.view, f.err
 	default:
 		go func() {
-			defer func() {
-				if p := recover(); p != nil { // in a goroutine that is nobody's, it would end the process
-					b.tell(fctx, fmt.Errorf("the cache panicked: %v", p))
-				}
-			}()
+			defer func() { _ = recover() }() // which in a goroutine of nobody's would end the process
 			b.fly(fctx, f)
 		}()
 	}
@@ -55,10 +51,10 @@ func (b *Breaker) readTogether(ctx context.Context) (*view, error) {
 	case <-f.done:
 		return f.view, f.err
 	case <-ctx.Done():
-		b.abandon(f)
+		b.abandon(f, false)
 		return nil, resilience.ContextError(ctx)
 	case <-timer.C:
-		b.abandon(f)
+		b.abandon(f, true)
 		return nil, errNoAnswer
 	}
 }
@@ -87,19 +83,28 @@ func (b *Breaker) join(ctx context.Context) (f *flight, begin context.Context) {
 	return f, begin
 }
 
-// abandon gives up waiting for a flight. With the last one who does it ends.
-func (b *Breaker) abandon(f *flight) {
+// abandon gives up waiting for a flight. With the last one who does it ends; one that is
+// overdue nobody is to join.
+func (b *Breaker) abandon(f *flight, overdue bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if f.waiters--; f.waiters == 0 && f.cancel != nil {
+	f.waiters--
+	if f.waiters == 0 && f.cancel != nil {
 		f.cancel()
+		overdue = true
+	}
+	if overdue {
 		b.drop(f)
 	}
 }
 
 func (b *Breaker) fly(ctx context.Context, f *flight) {
-	f.err = errNoReturn // if the cache panics, or exits the goroutine
+	f.err = errNoReturn // if the cache exits the goroutine
 	defer func() {
+		p := recover()
+		if p != nil {
+			f.err = fmt.Errorf("the cache panicked: %v", p)
+		}
 		b.mu.Lock()
 		b.drop(f) // and nobody will join it any more
 		b.mu.Unlock()
@@ -108,6 +113,9 @@ func (b *Breaker) fly(ctx context.Context, f *flight) {
 		}
 		if f.cancel != nil {
 			f.cancel()
+		}
+		if p != nil {
+			panic(p)
 		}
 	}()
 	f.view, f.err = b.read(ctx, b.view.Load().phase)

@@ -151,7 +151,7 @@ func TestALookThatPanicsOrExitsLetsOthersThrough(t *testing.T) {
 					} else {
 						assert.Nil(t, p)
 					}
-					assert.Equal(t, !own && name == "panics", panicked.Load(), "what nobody else hears of")
+					assert.Equal(t, name == "panics", panicked.Load())
 					assert.GreaterOrEqual(t, told.Load(), int64(10))
 					require.NoError(t, b.Do(t.Context(), succeed))
 				})
@@ -377,6 +377,57 @@ func TestNobodyWaitsForALookForMoreThanASecond(t *testing.T) {
 			}
 		})
 	}
+}
+
+// One look that hangs is not waited for again by those who come later.
+func TestALookThatIsOverdueIsNotJoined(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		for _, limited := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				kv := newTap(memory.New())
+				cfg := breaker.Config{Cache: kv}
+				if limited {
+					cfg.Cache = timed{kv, 250 * time.Millisecond}
+				}
+				b := newBreaker(t, cfg)
+				hung := make(chan struct{})
+				kv.set(func(context.Context, string, string) error { <-hung; return nil }, nil)
+				ctx := t.Context()
+				if own {
+					ctx = context.WithoutCancel(ctx)
+				}
+				first := begin(ctx, b)
+				synctest.Wait()
+				kv.set(nil, nil)
+				start := time.Now()
+				require.NoError(t, b.Do(t.Context(), succeed)) // finds out
+				require.LessOrEqual(t, time.Since(start), time.Second)
+				start = time.Now()
+				require.NoError(t, b.Do(t.Context(), succeed))
+				require.Zero(t, time.Since(start))
+				close(hung)
+				require.NoError(t, first.finish(nil))
+			})
+		}
+	}
+}
+
+// Also if a look is under way then that began before.
+func TestWhoComesBackWhenToldToIsAnsweredAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kv := newTap(memory.New())
+		b := newBreaker(t, breaker.Config{Cache: timed{kv, 250 * time.Millisecond}, RecoveryTimeout: 10 * time.Second, FailureThreshold: 1})
+		trip(t, b)
+		time.Sleep(requireRefused(t, b).RetryAfter() - 10*time.Millisecond)
+		kv.set(nil, func(context.Context, string, string) error { time.Sleep(100 * time.Millisecond); return nil })
+		ctx, leave := context.WithCancel(t.Context())
+		early := begin(ctx, b)
+		time.Sleep(10 * time.Millisecond)
+		kv.set(nil, nil)
+		leave()
+		require.ErrorIs(t, <-early.done, context.Canceled)
+		require.NoError(t, b.Do(t.Context(), succeed))
+	})
 }
 
 // A cache that keeps to a time limit of its own needs none of ours: no deadline, no timer.

@@ -75,7 +75,7 @@ func TestTheClockIsReadForNothingThatIsShared(t *testing.T) {
 	assert.Equal(t, map[string]bool{
 		"New": true, "now": true, // where it begins
 		"newPhase": true, "wait": true, // for the hint of a refusal
-		"read": true, "holds": true, // for the staleness
+		"read": true, "holds": true, "lapsed": true, // for the staleness
 		"admit": true, // of a private circuit that is open
 	}, readers)
 }

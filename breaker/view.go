@@ -199,6 +199,8 @@ func (b *Breaker) look(ctx context.Context) (*view, error) {
 		}
 		last := b.view.Load()
 		switch {
+		case round == 1 && b.lapsed(v):
+			// It began before the time that somebody was told to come back at.
 		case last.seq <= v.seq:
 			return v, nil
 		case !last.outdated:
@@ -221,5 +223,8 @@ func (b *Breaker) holds(v *view) bool {
 	if v.status() == HalfOpen {
 		longest = min(longest, b.wait(v)) // whoever comes back when told to is answered anew
 	}
-	return now-v.at < longest && !(v.waiting && v.until <= now)
+	return now-v.at < longest && !b.lapsed(v)
 }
+
+// lapsed reports whether a view shows an open circuit whose timeout has passed meanwhile.
+func (b *Breaker) lapsed(v *view) bool { return v.waiting && v.until <= b.now() }

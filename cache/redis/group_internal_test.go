@@ -232,11 +232,10 @@ func TestAGroupTakesAFewCommandsOfTheServer(t *testing.T) {
 
 func TestASeriesIsAGroupInOrderOfArrival(t *testing.T) {
 	t.Parallel()
-	a := series{"k", 10, 1000}
-	others := []series{{"k", 11, 1000}, {"k", 10, 1001}, {"l", 10, 1000}}
+	all := []series{{"k", 10, 1000}, {"l", 10, 1000}, {"m", 10, 1000}, {"n", 10, 1000}}
 	var list []*passenger
 	for i := range 100 {
-		list = append(list, &passenger{series: append(others, a)[i*7%4], wait: int64(i)})
+		list = append(list, &passenger{series: all[i*7%4], wait: int64(i)})
 	}
 	groups := bySeries(list)
 	require.Len(t, groups, 4)
@@ -248,6 +247,16 @@ func TestASeriesIsAGroupInOrderOfArrival(t *testing.T) {
 		}
 	}
 	require.Empty(t, bySeries(nil))
+}
+
+// Of one key, who came first is decided first, whatever limit the others name.
+func TestABatchKeepsTheOrderOfEachKey(t *testing.T) {
+	t.Parallel()
+	list := []*passenger{
+		{series: series{"b", 11, 1000}}, {series: series{"a", 5, 1000}}, {series: series{"b", 10, 1000}},
+		{series: series{"b", 10, 1000}}, {series: series{"b", 11, 1000}},
+	}
+	require.Equal(t, [][]*passenger{{list[1]}, {list[0]}, {list[2], list[3]}, {list[4]}}, bySeries(slices.Clone(list)))
 }
 
 // A client that hands out the commands of others, as a hook may, does no harm.

@@ -82,16 +82,10 @@ func (p *passenger) arrive(err error) (leftover bool) {
 // there.
 func (p *passenger) leave() bool { return !p.over.Swap(true) }
 
-// bySeries puts a list in groups of one series each, those of a series in the order in which
+// bySeries puts a list in groups of one series each, those of a key in the order in which
 // they are.
 func bySeries(list []*passenger) (groups [][]*passenger) {
-	slices.SortStableFunc(list, func(p, q *passenger) int {
-		return cmp.Or(
-			cmp.Compare(p.series.key, q.series.key),
-			cmp.Compare(p.series.limit, q.series.limit),
-			cmp.Compare(p.series.window, q.series.window),
-		)
-	})
+	slices.SortStableFunc(list, func(p, q *passenger) int { return cmp.Compare(p.series.key, q.series.key) })
 	for len(list) > 0 {
 		n := 1
 		for n < len(list) && list[n].series == list[0].series {

@@ -114,7 +114,7 @@ type Cache struct {
 	timeout  time.Duration
 	late     error // what happened to an operation that took longer than timeout
 	underWay *semaphore.Weighted
-	minds    bool // whether the client minds the deadline of a context
+	minds    bool // whether the client, and what it calls, minds the deadline of a context
 	closed   atomic.Bool
 	acquires dispatcher
 }
@@ -139,13 +139,16 @@ func New(client redis.UniversalClient, cfg Config) (*Cache, error) {
 	minds, single := false, false
 	switch c := client.(type) {
 	case *redis.Client:
-		minds, single = c.Options().ContextTimeoutEnabled, true
+		o := c.Options()
+		minds, single = o.ContextTimeoutEnabled && o.OnConnect == nil && o.CredentialsProvider == nil &&
+			o.CredentialsProviderContext == nil && o.StreamingCredentialsProvider == nil && o.Limiter == nil, true
 	case *redis.ClusterClient:
 		o := c.Options()
 		if o.ReadOnly || o.RouteByLatency || o.RouteRandomly {
 			return nil, errReplicas
 		}
-		minds = o.ContextTimeoutEnabled
+		minds = o.ContextTimeoutEnabled && o.OnConnect == nil && o.CredentialsProvider == nil &&
+			o.CredentialsProviderContext == nil && o.StreamingCredentialsProvider == nil
 	}
 	if strings.ContainsAny(cfg.Prefix, "{}") {
 		return nil, fmt.Errorf("redis: Prefix is %q, want one without braces", cfg.Prefix)
