@@ -15,8 +15,8 @@ import "reflect"
 // is not watched for the rule, which spares each run two atomic additions. Watched or not, a
 // policy that keeps the rule behaves the same; but one that gives its word and breaks it can
 // make one caller see another's value, where a watched one that returns too early hurts only
-// its own. The word is that of the type that is named: one that embeds P and has a Do of
-// its own does not give it.
+// its own. The word is that of the type that is named, a pointer if that is what chains are
+// given: another type that embeds P, and perhaps has a Do of its own, does not give it.
 //
 // The zero value is all there is, and takes no space unless it is the last field.
 type Sequential[P Policy] struct{}

@@ -58,13 +58,18 @@ func main() {
 	results := t.contests(pattern)
 	part("ratios", func(w io.Writer) { ratios(w, results) })
 	part("details", func(w io.Writer) { details(w, results) })
+	found := len(results) > 0
 	for _, table := range []struct {
 		name  string
 		write func(io.Writer)
 	}{{"processes", t.processes}, {"growth", t.growth}, {"bytes", t.bytes}} {
 		if pattern.MatchString(table.name) {
+			found = true
 			part(table.name, table.write)
 		}
+	}
+	if !found {
+		t.Fatal("no contest and no table matches", *only)
 	}
 	if *docs == "" {
 		return

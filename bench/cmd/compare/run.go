@@ -77,7 +77,7 @@ type result struct {
 
 func (r *run) contests(pattern *regexp.Regexp) (list []result) {
 	for _, c := range bench.Contests() {
-		if !pattern.MatchString(c.Name) {
+		if !pattern.MatchString(c.Name) && !pattern.MatchString(title(c.Name)) {
 			continue
 		}
 		fmt.Fprintln(os.Stderr, "measuring", c.Name)
