@@ -1,6 +1,7 @@
 package redis_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -47,6 +48,38 @@ func TestAScriptThatIsSentAgainKeepsToTheTimeLimit(t *testing.T) {
 			start := time.Now()
 			require.Error(t, getMany(bg))
 			require.Less(t, time.Since(start), timeout+slack/2)
+		})
+	}
+}
+
+// A client may mind contexts, and what it calls to connect may not.
+func TestWhatAClientCallsDoesNotOutlastTheTimeLimit(t *testing.T) {
+	t.Parallel()
+	const timeout, hang = 100 * time.Millisecond, 3 * time.Second
+	for name, call := range map[string]func(*driver.Options){
+		"credentials": func(o *driver.Options) {
+			o.CredentialsProvider = func() (string, string) { time.Sleep(hang); return "", "" }
+		},
+		"credentials by context": func(o *driver.Options) {
+			o.CredentialsProviderContext = func(context.Context) (string, string, error) { time.Sleep(hang); return "", "", nil }
+		},
+		"on connect": func(o *driver.Options) {
+			o.OnConnect = func(context.Context, *driver.Conn) error { time.Sleep(hang); return nil }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := &driver.Options{Addr: redistest.Start(t).Addr(), ContextTimeoutEnabled: true}
+			call(o)
+			client := driver.NewClient(o)
+			defer client.Close()
+			c, err := redis.New(client, redis.Config{Timeout: timeout})
+			require.NoError(t, err)
+			for _, op := range []string{"get", "acquire", "get many"} {
+				start := time.Now()
+				require.Error(t, operations(c)[op](bg), op)
+				require.Less(t, time.Since(start), timeout+slack, op)
+			}
 		})
 	}
 }
