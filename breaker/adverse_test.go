@@ -3,6 +3,7 @@ package breaker_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -246,4 +247,19 @@ func TestAMarkerOrAPlaceThatIsGarbageHoldsUpNobody(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A test's own cache may end the goroutine it is called in, by t.FailNow for one.
+func TestACacheThatExitsTheGoroutineHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kv := newTap(remote{memory.New()})
+		b := newBreaker(t, breaker.Config{Cache: kv})
+		kv.set(func(context.Context, string, string) error {
+			runtime.Goexit()
+			return nil
+		}, nil)
+		start := time.Now()
+		require.NoError(t, b.Do(t.Context(), succeed))
+		require.Zero(t, time.Since(start))
+	})
 }
