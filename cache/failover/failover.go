@@ -60,8 +60,8 @@ type Config struct {
 	CoolDown time.Duration
 
 	// OnLeave, if not nil, is told that operations are done locally from now on, and the
-	// failure that is the reason. It gets the context of the operation that failed, and that
-	// one goes on when it returns.
+	// failure that is the reason. It gets the context of the operation that failed, which
+	// goes on when OnLeave has returned.
 	OnLeave func(ctx context.Context, reason error)
 
 	// OnReturn, if not nil, is told that operations are done by the primary again, and
